@@ -1,0 +1,82 @@
+# Everything a developer runs. `make` alone lists the targets; `make test` on a fresh clone sets itself up.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The interpreter of the environment: python3 when it is new enough, else the oldest one that is.
+PYTHON ?= $(shell python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& command -v python3 || tools/pythons | awk 'NR == 1 { print $$2 }')
+VENV ?= .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv)
+ARGS ?=
+DIFFERENTIAL_STEPS ?= 1000000
+
+ifdef UV
+CREATE_VENV = uv venv --quiet --seed --python "$(PYTHON)" "$(VENV)"
+INSTALL = uv pip install --quiet --python "$(BIN)/python"
+else
+CREATE_VENV = "$(PYTHON)" -m venv "$(VENV)"
+INSTALL = "$(BIN)/python" -m pip install --quiet --disable-pip-version-check
+endif
+# From the default index only, so that a lock never depends on what else this machine can reach.
+COMPILE = "$(BIN)/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url --no-emit-find-links --upgrade
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(VENV)/.installed ## make the environment in .venv from requirements.lock
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Holdfast needs Python 3.11 or newer: none found" >&2; exit 1; }
+	@test -x "$(BIN)/python" || $(CREATE_VENV)
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch "$@"
+
+.PHONY: check
+check: setup ## lint, formatting, types, layers (no tests)
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/mypy"
+	@"$(BIN)/lint-imports" --no-logo
+
+.PHONY: format
+format: setup ## format the code and apply the safe fixes
+	@"$(BIN)/ruff" check --fix --exit-zero .
+	@"$(BIN)/ruff" format .
+
+.PHONY: test
+test: setup ## run the tests; ARGS="-k lease -x" is passed on to pytest
+	@"$(BIN)/python" -m pytest $(ARGS)
+
+.PHONY: test-long
+test-long: setup ## compare the stores with the reference for long; DIFFERENTIAL_STEPS=1000000
+	@HOLDFAST_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) \
+		"$(BIN)/python" -m pytest tests/differential --timeout=0 $(ARGS)
+
+.PHONY: test-all
+test-all: ## run the tests on every Python >= 3.11 of this machine
+	@tools/pythons | while read -r version python; do \
+		echo "== Python $$version"; \
+		"$(MAKE)" --no-print-directory test VENV=".venv-$$version" PYTHON="$$python" ARGS='$(ARGS)' </dev/null; \
+	done
+
+.PHONY: bench
+bench: setup ## measure against the raw-SQL floor; ARGS are passed on
+	@"$(BIN)/python" -m benchmarks.floor $(ARGS)
+
+.PHONY: lock
+lock: setup ## pin the newest versions anew in requirements*.lock
+	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) --no-deps --group servers -o requirements-servers.lock
+	@! grep -nE '://|^-' requirements.lock requirements-servers.lock
+
+.PHONY: clean
+clean: ## remove environments, caches and builds
+	@rm -rf .venv .venv-3.* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Holdfast: a job queue for Python whose database is the truth."""

@@ -1,0 +1,206 @@
+"""Bad input, found before anything is written, the same for every store.
+
+Each check yields faults that name the field, what is wrong and the limit; a batch collects the faults of all its
+items and is refused as a whole. What needs the database (does the dependency exist, has the key another payload, is
+``run_at`` behind the end of the lifetime) is checked inside the transaction instead.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from holdfast.core import limits
+from holdfast.core.commands import Claim, NewJob, Report, Submit
+from holdfast.core.dependencies import order, shape_faults
+from holdfast.core.errors import Fault, InvalidInput
+from holdfast.core.job import DEFAULT_TIMEOUTS, Progress, Timeouts
+from holdfast.core.payload import Payload
+from holdfast.core.priority import Priority
+from holdfast.core.retry import DEFAULT_RETRY
+
+
+def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
+    """Raise InvalidInput with every fault of every job."""
+    faults = [fault for index, job in enumerate(submit.jobs) for fault in _job_faults(index, job, payload_limit_bytes)]
+    if not submit.jobs:
+        faults.append(Fault(field="jobs", problem="are none"))
+    if len(submit.jobs) > limits.MAX_SUBMIT_JOBS:
+        faults.append(
+            Fault(field="jobs", problem=f"are {len(submit.jobs)} in one submit", limit=str(limits.MAX_SUBMIT_JOBS))
+        )
+    if len(submit.jobs) > 1:
+        faults += _batch_faults(submit.jobs)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[Fault]:
+    # Ordered by how a job usually looks: everything a plain job leaves at its default is skipped in one comparison.
+    yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
+    yield from _text_faults(index, "queue", job.queue, limits.MAX_QUEUE_CHARACTERS)
+    yield from _payload_faults(index, job.payload, payload_limit_bytes)
+    yield from _priority_faults(index, job.priority)
+    if job.delay_seconds != 0.0 or job.run_at is not None:
+        yield from _time_faults(index, job)
+    if job.timeouts is not DEFAULT_TIMEOUTS:
+        yield from _timeout_faults(index, job.timeouts)
+    if job.retry is not DEFAULT_RETRY:
+        for fault in job.retry.faults():
+            yield Fault(item=index, field=fault.field, problem=fault.problem, limit=fault.limit)
+    if job.key is not None:
+        yield from _text_faults(index, "key", job.key, limits.MAX_KEY_CHARACTERS)
+        yield from _seconds_faults(
+            index, "key_window_seconds", job.key_window_seconds, most=limits.MAX_KEY_WINDOW_SECONDS
+        )
+    if job.dependencies:
+        yield from shape_faults(index, job.id, job.dependencies)
+    if job.tags:
+        yield from _tag_faults(index, job.tags)
+    if job.correlation_id is not None:
+        yield from _text_faults(index, "correlation_id", job.correlation_id, limits.MAX_CORRELATION_ID_CHARACTERS)
+    if job.callback_url is not None:
+        yield from _callback_faults(index, job.callback_url)
+
+
+def _text_faults(index: int, field: str, text: Any, most: int) -> Iterable[Fault]:
+    if not isinstance(text, str):
+        yield Fault(item=index, field=field, problem=f"is {type(text).__name__}, not text")
+    elif not 1 <= len(text) <= most:
+        yield Fault(item=index, field=field, problem=f"has {len(text)} characters", limit=f"1 … {most} characters")
+    elif not text.isascii() or "\0" in text:
+        yield from _character_faults(index, field, text)
+
+
+def _character_faults(index: int, field: str, text: str) -> Iterable[Fault]:
+    if "\0" in text:
+        yield Fault(item=index, field=field, problem="contains NUL, which PostgreSQL cannot store as text")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        yield Fault(item=index, field=field, problem=f"is not UTF-8 ({error.reason})")
+
+
+def _payload_faults(index: int, payload: Any, limit_bytes: int) -> Iterable[Fault]:
+    if not isinstance(payload, Payload):
+        yield Fault(item=index, field="payload", problem=f"is {type(payload).__name__}, not a Payload")
+    elif len(payload.data) > limit_bytes:
+        yield Fault(
+            item=index,
+            field="payload",
+            problem=f"has {len(payload.data)} bytes; keep large data elsewhere and pass a reference",
+            limit=f"{limit_bytes} bytes, configurable to {limits.MAX_PAYLOAD_BYTES}",
+        )
+
+
+def _priority_faults(index: int, priority: Any) -> Iterable[Fault]:
+    if not isinstance(priority, Priority):
+        yield Fault(item=index, field="priority", problem=f"is {priority!r}", limit="0 CRITICAL … 4 BULK")
+
+
+def _time_faults(index: int, job: NewJob) -> Iterable[Fault]:
+    yield from _seconds_faults(index, "delay_seconds", job.delay_seconds, least=0.0, most=limits.MAX_DELAY_SECONDS)
+    if job.run_at is not None:
+        yield from _datetime_faults(index, "run_at", job.run_at)
+        if job.delay_seconds:
+            yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
+    elif isinstance(job.delay_seconds, int | float) and job.delay_seconds > job.timeouts.lifetime:
+        yield Fault(
+            item=index,
+            field="delay_seconds",
+            problem="lies behind the end of the job's lifetime",
+            limit=f"timeouts.lifetime, {job.timeouts.lifetime} s",
+        )
+
+
+def _datetime_faults(index: int, field: str, value: Any) -> Iterable[Fault]:
+    if not isinstance(value, datetime):
+        yield Fault(item=index, field=field, problem=f"is {type(value).__name__}, not a datetime")
+    elif value.tzinfo is None:
+        yield Fault(item=index, field=field, problem="is a naive datetime; give it a time zone")
+
+
+def _timeout_faults(index: int, timeouts: Timeouts) -> Iterable[Fault]:
+    for name in ("execution", "visibility", "lifetime"):
+        value = getattr(timeouts, name)
+        yield from _seconds_faults(index, f"timeouts.{name}", value, least=0.001, most=limits.MAX_TIMEOUT_SECONDS)
+
+
+def _seconds_faults(index: int, field: str, value: Any, *, most: float, least: float = 0.0) -> Iterable[Fault]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if not is_number or not least <= value <= most:
+        yield Fault(item=index, field=field, problem=f"is {value!r}", limit=f"{least} … {most} seconds")
+
+
+def _tag_faults(index: int, tags: Any) -> Iterable[Fault]:
+    if not isinstance(tags, Mapping):
+        yield Fault(item=index, field="tags", problem=f"are {type(tags).__name__}, not a map of text to text")
+        return
+    if len(tags) > limits.MAX_TAGS:
+        yield Fault(item=index, field="tags", problem=f"are {len(tags)}", limit=f"{limits.MAX_TAGS} a job")
+    for name, value in tags.items():
+        yield from _text_faults(index, "tags", name, limits.MAX_TAG_CHARACTERS)
+        yield from _text_faults(index, f"tags[{name!r}]", value, limits.MAX_TAG_CHARACTERS)
+
+
+def _callback_faults(index: int, url: Any) -> Iterable[Fault]:
+    yield from _text_faults(index, "callback_url", url, limits.MAX_CALLBACK_URL_CHARACTERS)
+    if isinstance(url, str) and not url.startswith(("http://", "https://")):
+        yield Fault(item=index, field="callback_url", problem="is not an http or https address")
+
+
+def _batch_faults(jobs: Sequence[NewJob]) -> Iterable[Fault]:
+    indexes = {job.id: index for index, job in enumerate(jobs)}
+    if len(indexes) < len(jobs):
+        yield Fault(field="id", problem="stands twice in the batch")
+    keys = [(job.type, job.key) for job in jobs if job.key is not None]
+    if len(set(keys)) < len(keys):
+        yield Fault(field="key", problem="stands twice in the batch for one job type")
+    if any(job.dependencies for job in jobs):
+        _, cyclic = order({job.id: job.dependencies for job in jobs})
+        for job_id in cyclic:
+            yield Fault(item=indexes[job_id], field="dependencies", problem="lie on a cycle, or behind one")
+
+
+def require_valid_claim(claim: Claim) -> None:
+    faults = []
+    if not 1 <= claim.limit <= limits.MAX_CLAIM_JOBS:
+        faults.append(Fault(field="limit", problem=f"is {claim.limit}", limit=f"1 … {limits.MAX_CLAIM_JOBS}"))
+    if not 1 <= len(claim.queues) <= limits.MAX_CLAIM_QUEUES:
+        faults.append(Fault(field="queues", problem=f"are {len(claim.queues)}", limit=f"1 … {limits.MAX_CLAIM_QUEUES}"))
+    if len(set(claim.queues)) < len(claim.queues):
+        faults.append(Fault(field="queues", problem="name one queue twice"))
+    if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_progress(progress: Progress) -> None:
+    faults = []
+    if not 0 <= progress.percent <= 100:
+        faults.append(Fault(field="progress.percent", problem=f"is {progress.percent}", limit="0 … 100"))
+    if progress.message:
+        faults += _text_faults(0, "progress.message", progress.message, limits.MAX_PROGRESS_MESSAGE_CHARACTERS)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_report(report: Report) -> None:
+    if report.progress is not None:
+        require_valid_progress(report.progress)
+    if report.checkpoint is not None and len(report.checkpoint) > limits.MAX_CHECKPOINT_BYTES:
+        size = len(report.checkpoint)
+        raise InvalidInput(
+            [Fault(field="checkpoint", problem=f"has {size} bytes", limit=f"{limits.MAX_CHECKPOINT_BYTES} bytes")]
+        )
+
+
+def run_at_fault(index: int, *, run_at: datetime, lifetime_ends_at: datetime) -> Fault | None:
+    """A job may not be due after it has to be over."""
+    if run_at <= lifetime_ends_at:
+        return None
+    return Fault(
+        item=index,
+        field="run_at",
+        problem=f"lies behind the end of the job's lifetime, {lifetime_ends_at.isoformat()}",
+        limit="timeouts.lifetime",
+    )

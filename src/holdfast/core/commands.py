@@ -1,0 +1,302 @@
+"""One input class a verb, and the answers. What a port's methods take and give.
+
+Answers come one an item, in the order asked: a per-item error is an instance in the list, never an exception that
+would fail its neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from holdfast.core import limits
+from holdfast.core.dependencies import Dependency
+from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound
+from holdfast.core.failures import Failure
+from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Progress, Timeouts
+from holdfast.core.payload import EMPTY, Payload
+from holdfast.core.priority import Priority
+from holdfast.core.retry import DEFAULT_RETRY, Retry
+from holdfast.core.states import State
+
+# submit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job as it is given. Its ID is made by the caller's side before the first try, so a repeat cannot double it."""
+
+    id: UUID
+    type: str
+    queue: str = limits.DEFAULT_QUEUE
+    payload: Payload = EMPTY
+    priority: Priority = Priority.NORMAL
+    delay_seconds: float = 0.0
+    run_at: datetime | None = None
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+    retry: Retry = DEFAULT_RETRY
+    key: str | None = None
+    key_window_seconds: float = limits.DEFAULT_KEY_WINDOW_SECONDS
+    dependencies: tuple[Dependency, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    correlation_id: str | None = None
+    callback_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Jobs that are accepted together or not at all. Submits that share a call are independent of each other.
+
+    ``is_keyed_as_one`` says that the items' keys were made from one key of the whole: a repeat finds all, or none.
+    """
+
+    jobs: tuple[NewJob, ...]
+    is_keyed_as_one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    job_id: UUID
+    is_duplicate: bool = False
+    """The key already stood for ``job_id``; nothing was created."""
+
+
+SubmitAnswer = tuple[Submitted, ...] | HoldfastError
+
+# claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Take up to ``limit`` jobs, queue by queue in the order given, each by priority and then by place.
+
+    ``nonce`` names the claim, and tokens are made from it (see ``lease_tokens``). A claim whose answer was lost is
+    repeated with ``is_repeat``: it returns the leases it already has, if the first one got any.
+    ``types`` limits the claim to job types this worker knows.
+    """
+
+    owner: UUID
+    queues: tuple[str, ...]
+    limit: int
+    nonce: UUID
+    is_repeat: bool = False
+    types: tuple[str, ...] | None = None
+
+
+def lease_tokens(nonce: UUID, limit: int) -> list[UUID]:
+    """The tokens that a claim may give out: known to the claimer before it asks.
+
+    So a lost answer can be asked for again, and a heartbeat can name the leases of a claim still in flight.
+    """
+    base = nonce.int & ~0xFFFF
+    return [UUID(int=base | n) for n in range(limit)]
+
+
+# settle
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    result: bytes | None = None
+    spawn: tuple[NewJob, ...] = ()
+    """Children, inserted in the transaction that completes their parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """``retry_in_seconds`` is the backoff, computed by the holder; None where this category is not retried."""
+
+    failure: Failure
+    retry_in_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """Not run, or not to its end, through no fault of the job's: the attempt is not spent."""
+
+    due_in_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The holder saw the cancel request and stopped."""
+
+
+Outcome = Completed | Failed | HandedBack | Stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    lease: Lease
+    outcome: Outcome
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    state: State
+    is_repeat: bool = False
+    """This very lease had settled the job before; the first answer was lost."""
+
+
+SettleAnswer = Settled | Conflict | NotFound | HoldfastError
+
+# extend, progress and checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    expires_at: datetime
+    cancel_requested: bool
+
+
+ExtendAnswer = Extended | Conflict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Progress, a checkpoint, or both; None leaves what is stored as it is."""
+
+    lease: Lease
+    progress: Progress | None = None
+    checkpoint: bytes | None = None
+
+
+ReportAnswer = None | Conflict
+
+# cancel, replay
+
+
+class CancelOutcome(StrEnum):
+    CANCELLED = "CANCELLED"
+    REQUESTED = "REQUESTED"
+    """It is running: its holder is told, and ends it."""
+    ALREADY_ENDED = "ALREADY_ENDED"
+    NOT_FOUND = "NOT_FOUND"
+
+
+class ReplayOutcome(StrEnum):
+    REPLAYED = "REPLAYED"
+    UNCHANGED = "UNCHANGED"
+    """Not FAILED or DEAD_LETTER, perhaps because it was replayed before."""
+    ENDED_BY_DEPENDENCY = "ENDED_BY_DEPENDENCY"
+    NOT_FOUND = "NOT_FOUND"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAnswer:
+    outcome: CancelOutcome
+    state: State | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayAnswer:
+    job_id: UUID
+    outcome: ReplayOutcome
+    state: State | None = None
+    dependency_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPage:
+    answers: tuple[ReplayAnswer, ...]
+    next_cursor: int | None
+
+
+# tick
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    batch: int = limits.TICK_BATCH_JOBS
+    worker_timeout_seconds: float = limits.WORKER_TIMEOUT_SECONDS
+    completed_retention_seconds: float = limits.DEFAULT_COMPLETED_RETENTION_SECONDS
+    dead_retention_seconds: float = limits.DEFAULT_DEAD_RETENTION_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickReport:
+    due: int = 0
+    """DELAYED and RETRYING jobs whose time came."""
+    reclaimed: int = 0
+    """Leases taken from their holders: expired, or held by a dead worker."""
+    lifetimes_ended: int = 0
+    propagated: int = 0
+    """Ended jobs whose dependents were told."""
+    removed: int = 0
+    has_more: bool = False
+    """A batch was full: tick again at once."""
+
+
+# read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """All that is given must hold. Times bound ``created_at``, from inclusive, until exclusive."""
+
+    states: frozenset[State] | None = None
+    queue: str | None = None
+    type: str | None = None
+    tag: tuple[str, str] | None = None
+    created_from: datetime | None = None
+    created_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Newest first. A page may be short, even empty, and still have a cursor: go on until there is none."""
+
+    jobs: tuple[Job, ...]
+    next_cursor: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    name: str
+    is_paused: bool
+    counts: Mapping[State, int]
+    oldest_scheduled_at: datetime | None
+
+
+# workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    id: UUID
+    name: str
+    registered_at: datetime
+    seen_at: datetime
+    is_lost: bool
+    running: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """One a worker, however many jobs it holds.
+
+    ``held`` names every lease it knows. ``claiming`` names the tokens of claims still in flight: a lease with such a
+    token is not yet known, and not to be handed back either.
+    """
+
+    worker: UUID
+    held: tuple[Lease, ...]
+    claiming: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAnswer:
+    is_known: bool
+    """False: this worker was given up for lost; register again."""
+    lost: frozenset[UUID]
+    """Tokens held that are no longer valid."""
+    cancel_requested: frozenset[UUID]
+    handed_back: int
+    """Leases in this worker's name that it did not know of."""
+
+
+def require_batch(items: Sequence[object], *, limit: int, what: str) -> None:
+    if len(items) > limit:
+        raise InvalidInput([Fault(field=what, problem=f"are {len(items)} in one call", limit=str(limit))])

@@ -1,0 +1,152 @@
+"""The errors a caller can meet, as a tree by what the caller should do.
+
+::
+
+    HoldfastError
+    ├── UsageError              fix the call
+    │   └── InvalidInput          one fault a field, all of them named
+    ├── NotFound                no such thing (any more)
+    │   ├── JobNotFound
+    │   └── WorkerNotFound        register (again) before claiming
+    ├── Conflict                the state of things forbids it
+    │   ├── StaleLease            the lease was lost; drop the work
+    │   ├── InvalidTransition     the transition table has no such row
+    │   ├── IdempotencyConflict   the key belongs to another payload
+    │   └── DependencyConflict    replay the dependency instead
+    ├── Unavailable             try again; safe to repeat
+    └── ConfigError             fix the set-up
+        ├── SchemaMissing
+        └── SchemaMismatch
+
+Every leaf has a stable ``code`` and carries its data as attributes. What handlers raise to classify a failure
+(``TemporaryError``, ``PermanentError``) lives in ``failures``: those are answers, not faults of the queue.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+
+class HoldfastError(Exception):
+    """The root: catch this to catch everything Holdfast raises on its own account."""
+
+    code: ClassVar[str] = "holdfast_error"
+
+
+class UsageError(HoldfastError):
+    code = "usage_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing wrong with one field; ``item`` is the position in a batch."""
+
+    field: str
+    problem: str
+    limit: str | None = None
+    item: int = 0
+
+    def __str__(self) -> str:
+        bound = f" (limit: {self.limit})" if self.limit is not None else ""
+        return f"job {self.item}: {self.field}: {self.problem}{bound}"
+
+
+class InvalidInput(UsageError):
+    """Nothing was written; every fault of every item is in ``faults``."""
+
+    code = "invalid_input"
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(str(fault) for fault in self.faults))
+
+
+class NotFound(HoldfastError):
+    code = "not_found"
+
+
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self, job_id: UUID) -> None:
+        self.job_id = job_id
+        super().__init__(f"no job {job_id}: it was never accepted here, or its retention is over")
+
+
+class WorkerNotFound(NotFound):
+    code = "worker_not_found"
+
+    def __init__(self, worker_id: UUID) -> None:
+        self.worker_id = worker_id
+        super().__init__(f"worker {worker_id} is not registered, or was given up for lost: register it, then claim")
+
+
+class Conflict(HoldfastError):
+    code = "conflict"
+
+
+class StaleLease(Conflict):
+    """The token is not the job's current one: somebody else holds, or has ended, the job."""
+
+    code = "stale_lease"
+
+    def __init__(self, *, job_id: UUID, held_version: int, current_version: int | None) -> None:
+        self.job_id = job_id
+        self.held_version = held_version
+        self.current_version = current_version
+        super().__init__(
+            f"the lease on job {job_id} is no longer valid (held version {held_version}, "
+            f"current {current_version}); nothing was changed"
+        )
+
+
+class InvalidTransition(Conflict):
+    code = "invalid_transition"
+
+    def __init__(self, *, job_id: UUID, source: str | None, target: str, trigger: str) -> None:
+        self.job_id = job_id
+        self.source = source
+        self.target = target
+        self.trigger = trigger
+        super().__init__(f"job {job_id} cannot go from {source} to {target} by {trigger}")
+
+
+class IdempotencyConflict(Conflict):
+    code = "idempotency_conflict"
+
+    def __init__(self, *, job_type: str, key: str, existing_id: UUID, problem: str) -> None:
+        self.job_type = job_type
+        self.key = key
+        self.existing_id = existing_id
+        super().__init__(f"key {key!r} of {job_type!r} already belongs to job {existing_id}: {problem}")
+
+
+class DependencyConflict(Conflict):
+    code = "dependency_conflict"
+
+    def __init__(self, *, job_id: UUID, dependency_id: UUID) -> None:
+        self.job_id = job_id
+        self.dependency_id = dependency_id
+        super().__init__(
+            f"job {job_id} ended because its dependency {dependency_id} did; "
+            f"replay {dependency_id}, and this job comes back with it"
+        )
+
+
+class Unavailable(HoldfastError):
+    """The store could not be asked, or its answer was lost. Every verb may be repeated as it was."""
+
+    code = "unavailable"
+
+
+class ConfigError(HoldfastError):
+    code = "config_error"
+
+
+class SchemaMissing(ConfigError):
+    code = "schema_missing"
+
+
+class SchemaMismatch(ConfigError):
+    code = "schema_mismatch"

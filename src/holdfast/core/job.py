@@ -1,0 +1,232 @@
+"""What a job is, as it is read: the facts given at submit, and where it stands now.
+
+``Job`` is the whole of it, for people and programs that ask. ``ClaimedJob`` is the part a worker needs, kept small
+because one is made for every job that runs. ``Record`` is the part a decision needs (``decisions`` maps one Record to
+the next); stores load and write it, nobody else sees it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from holdfast.core import limits
+from holdfast.core.dependencies import Dependency
+from holdfast.core.failures import Failure
+from holdfast.core.payload import Payload
+from holdfast.core.priority import Priority
+from holdfast.core.retry import DEFAULT_RETRY, Retry
+from holdfast.core.states import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds. The fourth timeout, submission, is the client's and never reaches a store."""
+
+    execution: float = limits.DEFAULT_EXECUTION_SECONDS
+    visibility: float = limits.DEFAULT_VISIBILITY_SECONDS
+    lifetime: float = limits.DEFAULT_LIFETIME_SECONDS
+
+
+DEFAULT_TIMEOUTS: Final = Timeouts()
+NO_TAGS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Given at submit, seldom read: kept together, and not at all where everything is at its default."""
+
+    execution_seconds: float = limits.DEFAULT_EXECUTION_SECONDS
+    retry: Retry = DEFAULT_RETRY
+    tags: Mapping[str, str] = field(default_factory=dict)
+    correlation_id: str | None = None
+    callback_url: str | None = None
+    key: str | None = None
+
+    def encode(self) -> str | None:
+        data: dict[str, Any] = {}
+        if self.execution_seconds != limits.DEFAULT_EXECUTION_SECONDS:
+            data["execution_seconds"] = self.execution_seconds
+        if self.retry is not DEFAULT_RETRY and (retry := self.retry.to_data()):
+            data["retry"] = retry
+        if self.tags:
+            data["tags"] = dict(self.tags)
+        for name in ("correlation_id", "callback_url", "key"):
+            if (value := getattr(self, name)) is not None:
+                data[name] = value
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":")) if data else None
+
+    @classmethod
+    def decode(cls, text: str | None, *, max_attempts: int) -> "Options":
+        if text is None:
+            if max_attempts == limits.DEFAULT_MAX_ATTEMPTS:
+                return DEFAULT_OPTIONS
+            return cls(retry=Retry(max_attempts=max_attempts))
+        data = json.loads(text)
+        data["retry"] = Retry.from_data(data.get("retry", {}), max_attempts=max_attempts)
+        return cls(**data)
+
+
+DEFAULT_OPTIONS: Final = Options()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    percent: float
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """One worker's right to one job. The token is the fence and the attempt's ID; ``seq`` saves the store a lookup."""
+
+    job_id: UUID
+    seq: int
+    token: UUID
+    version: int
+    owner: UUID
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedJob:
+    """A job in the hands of the worker that holds ``lease``."""
+
+    lease: Lease
+    type: str
+    queue: str
+    priority: Priority
+    payload: Payload
+    attempt: int
+    max_attempts: int
+    created_at: datetime
+    started_at: datetime
+    has_dependencies: bool
+    previous_attempt_id: UUID | None
+    checkpoint: bytes | None
+    encoded_options: str | None
+
+    @property
+    def id(self) -> UUID:
+        return self.lease.job_id
+
+    @property
+    def options(self) -> Options:
+        # Decoded on demand: most jobs run at the defaults, which are stored as nothing.
+        return Options.decode(self.encoded_options, max_attempts=self.max_attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt that was spent without success. Linked to the one before it by ``previous_id``."""
+
+    id: UUID
+    job_id: UUID
+    number: int
+    version: int
+    owner: UUID
+    started_at: datetime
+    ended_at: datetime
+    failure: Failure
+    previous_id: UUID | None
+    is_ended_by_holder: bool
+    """False where the lease was taken away: reclaim, or the end of the job's lifetime."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Everything there is to know of a job."""
+
+    id: UUID
+    seq: int
+    type: str
+    queue: str
+    payload: Payload
+    priority: Priority
+    state: State
+    attempt: int
+    replays: int
+    depth: int
+    created_at: datetime
+    updated_at: datetime
+    run_at: datetime | None
+    due_at: datetime | None
+    scheduled_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    lifetime_ends_at: datetime | None
+    """None once the job has ended."""
+    timeouts: Timeouts
+    retry: Retry
+    key: str | None
+    tags: Mapping[str, str]
+    correlation_id: str | None
+    callback_url: str | None
+    dependencies: tuple[Dependency, ...]
+    lease: Lease | None
+    lease_version: int
+    cancel_requested: bool
+    progress: Progress | None
+    checkpoint: bytes | None
+    result: bytes | None
+    failure: Failure | None
+    ended_by: UUID | None
+    """The dependency whose end ended this job."""
+    last_attempt_id: UUID | None
+    spawned_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """What a job waited for, as its handler may read it."""
+
+    job_id: UUID
+    state: State
+    result: bytes | None
+    dependency: Dependency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Where a job stands, with what the next decision about it may need."""
+
+    seq: int
+    id: UUID
+    type: str
+    queue: str
+    priority: Priority
+    depth: int
+    max_attempts: int
+    visibility_seconds: float
+    lifetime_seconds: float
+    lifetime_ends_at: datetime
+    created_at: datetime
+    run_at: datetime | None
+
+    state: State
+    attempt: int = 0
+    version: int = 0
+    replays: int = 0
+    is_fragile: bool = False
+    """Was reclaimed once: claimed alone from then on."""
+    has_dependents: bool = False
+    due_at: datetime | None = None
+    updated_at: datetime
+    scheduled_at: datetime | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+    token: UUID | None = None
+    owner: UUID | None = None
+    expires_at: datetime | None = None
+    cancel_requested: bool = False
+    last_token: UUID | None = None
+    """The newest attempt that was spent; while RUNNING, the one before the present."""
+
+    result: bytes | None = None
+    failure: Failure | None = None
+    ended_by: int | None = None
+    """The seq of the dependency whose end ended this job."""
+    spawned_by: int | None = None

@@ -1,0 +1,121 @@
+"""The ports: what the engine asks of the outside, in whole domain operations and in batches.
+
+A store is the truth. Its numbered promises, which the conformance suite in ``holdfast.testing`` cites:
+
+P1. Every verb is one atomic step (or, item by item, several independent ones) and durable when it returns.
+P2. Every write out of RUNNING, and extend and report, names the lease token it believes in; a stale one changes
+    nothing.
+P3. Timestamps are the store's own clock, UTC, read once a transaction.
+P4. Every verb may be repeated after ``Unavailable``: it loses nothing and doubles nothing.
+P5. Bad input is refused before anything is written, in the same words by every store.
+P6. tick may run in any number of processes at once.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from holdfast.core.commands import (
+    CancelAnswer,
+    Claim,
+    ExtendAnswer,
+    Filter,
+    Heartbeat,
+    HeartbeatAnswer,
+    Page,
+    QueueStats,
+    ReplayAnswer,
+    ReplayPage,
+    Report,
+    ReportAnswer,
+    SettleAnswer,
+    Settlement,
+    Submit,
+    SubmitAnswer,
+    Tick,
+    TickReport,
+    Worker,
+)
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+
+
+class Clock(Protocol):
+    """Given to a store only by tests: without one, a store reads its own clock (P3)."""
+
+    def now(self) -> datetime: ...
+
+
+class Store(Protocol):
+    async def open(self) -> None:
+        """Connect and check the schema: SchemaMissing or SchemaMismatch say what to run."""
+        ...
+
+    async def close(self) -> None: ...
+
+    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+        """Accept each submit whole or not at all, independently of the others in the call.
+
+        With ``connection``, inside the caller's own transaction: nothing is accepted before the caller commits.
+        """
+        ...
+
+    async def claim(self, claim: Claim) -> list[ClaimedJob]:
+        """Lease jobs to a registered worker, in the order they should start. Raises WorkerNotFound."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
+        """Say how attempts ended. A stale lease is answered with StaleLease and never fails its neighbours."""
+        ...
+
+    async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]: ...
+
+    async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
+        """Write progress and checkpoints."""
+        ...
+
+    async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]: ...
+
+    async def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]: ...
+
+    async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
+        """Replay a page of the FAILED and DEAD_LETTER jobs that match; go on with the cursor."""
+        ...
+
+    async def tick(self, tick: Tick) -> TickReport:
+        """Move time on: what is due, expired, lost, over its lifetime, to be propagated, past its retention."""
+        ...
+
+    async def read(self, ids: Sequence[UUID]) -> list[Job | None]: ...
+
+    async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page: ...
+
+    async def read_attempts(self, job_id: UUID) -> list[Attempt]:
+        """The spent attempts, oldest first."""
+        ...
+
+    async def read_upstream(self, job_id: UUID) -> list[Upstream]:
+        """What the job waited for, with the results."""
+        ...
+
+    async def read_queues(self) -> list[QueueStats]:
+        """Every queue that has, or had, jobs or is paused; exact, and cheap at any number of jobs."""
+        ...
+
+    async def read_workers(self) -> list[Worker]: ...
+
+    async def pause(self, queue: str) -> None: ...
+
+    async def resume(self, queue: str) -> None: ...
+
+    async def register(self, worker_id: UUID, *, name: str) -> None: ...
+
+    async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer: ...
+
+    async def leave(self, worker_id: UUID) -> None:
+        """The worker stops in good order; leases it still has are handed back."""
+        ...
+
+    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        """Sleep until jobs may have become claimable in one of the queues. A hint, never a promise."""
+        ...

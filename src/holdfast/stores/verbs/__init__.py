@@ -1,0 +1,1 @@
+"""The verbs, written once over a Transaction: lock, decide in ``core``, write."""
