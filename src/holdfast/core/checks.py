@@ -104,7 +104,7 @@ def _time_faults(index: int, job: NewJob) -> Iterable[Fault]:
         yield from _datetime_faults(index, "run_at", job.run_at)
         if job.delay_seconds:
             yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
-    elif isinstance(job.delay_seconds, int | float) and job.delay_seconds > job.timeouts.lifetime:
+    elif _is_number(job.delay_seconds) and job.delay_seconds > job.timeouts.lifetime:
         yield Fault(
             item=index,
             field="delay_seconds",
@@ -127,9 +127,12 @@ def _timeout_faults(index: int, timeouts: Timeouts) -> Iterable[Fault]:
 
 
 def _seconds_faults(index: int, field: str, value: Any, *, most: float, least: float = 0.0) -> Iterable[Fault]:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if not is_number or not least <= value <= most:
+    if not _is_number(value) or not least <= value <= most:
         yield Fault(item=index, field=field, problem=f"is {value!r}", limit=f"{least} … {most} seconds")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _tag_faults(index: int, tags: Any) -> Iterable[Fault]:

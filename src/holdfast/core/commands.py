@@ -14,7 +14,7 @@ from holdfast.core import limits
 from holdfast.core.dependencies import Dependency
 from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound
 from holdfast.core.failures import Failure
-from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Progress, Timeouts
+from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Options, Progress, Timeouts
 from holdfast.core.payload import EMPTY, Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import DEFAULT_RETRY, Retry
@@ -42,6 +42,17 @@ class NewJob:
     tags: Mapping[str, str] = field(default_factory=dict)
     correlation_id: str | None = None
     callback_url: str | None = None
+
+    @property
+    def options(self) -> Options:
+        return Options(
+            execution_seconds=self.timeouts.execution,
+            retry=self.retry,
+            tags=self.tags,
+            correlation_id=self.correlation_id,
+            callback_url=self.callback_url,
+            key=self.key,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 from uuid import UUID
 
+from holdfast.core import limits
 from holdfast.core.commands import Completed, Failed, HandedBack, NewJob, Outcome, Stopped
 from holdfast.core.errors import InvalidTransition
 from holdfast.core.failures import Category, Failure
@@ -113,6 +114,13 @@ def lease_end(record: Record, *, now: datetime) -> datetime:
 
 def extend(record: Record, *, now: datetime) -> Record:
     return replace(record, expires_at=lease_end(record, now=now))
+
+
+def is_worth_extending(record: Record, *, now: datetime) -> bool:
+    """A heartbeat extends a lease once a third of its visibility timeout has passed."""
+    assert record.expires_at is not None
+    left = timedelta(seconds=record.visibility_seconds * (1 - limits.EXTEND_AFTER_FRACTION))
+    return record.expires_at - now < left
 
 
 def settle(record: Record, outcome: Outcome, *, now: datetime) -> Decision:

@@ -230,3 +230,18 @@ class Record:
     ended_by: int | None = None
     """The seq of the dependency whose end ended this job."""
     spawned_by: int | None = None
+
+
+def lease_of(record: Record) -> Lease:
+    """The lease of a RUNNING job."""
+    assert record.token is not None
+    assert record.owner is not None
+    assert record.expires_at is not None
+    return Lease(
+        job_id=record.id,
+        seq=record.seq,
+        token=record.token,
+        version=record.version,
+        owner=record.owner,
+        expires_at=record.expires_at,
+    )
