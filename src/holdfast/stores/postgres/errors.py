@@ -1,0 +1,65 @@
+"""The driver's errors, and what they mean for the caller: one table, by SQLSTATE.
+
+A code is looked up whole, then by its class (the first two characters). Both drivers' errors carry ``sqlstate``;
+an error without one comes from the connection itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from holdfast.core.errors import ConfigError, HoldfastError, SchemaMissing, Unavailable
+
+MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
+    "08": (Unavailable, "the connection to PostgreSQL was lost; repeat the call"),
+    "25006": (Unavailable, "PostgreSQL is read-only here (a standby, or a failover in progress); repeat the call"),
+    "28": (ConfigError, "PostgreSQL refused the user; check the name and password in the URL"),
+    "3D": (ConfigError, "no such database; check its name in the URL, or create it"),
+    "3F": (SchemaMissing, "the schema is not there; run: holdfast migrate"),
+    "40": (Unavailable, "PostgreSQL ended the transaction to resolve a conflict; repeat the call"),
+    "42P01": (SchemaMissing, "Holdfast's tables are not there; run: holdfast migrate"),
+    "42501": (ConfigError, "the database user may not do this; grant it the rights on Holdfast's schema"),
+    "53": (Unavailable, "PostgreSQL is out of a resource (connections, memory or disk); free some and repeat the call"),
+    "55P03": (Unavailable, "a row stayed locked for too long; repeat the call"),
+    "57": (Unavailable, "PostgreSQL is shutting down, starting up, or cancelled the statement; repeat the call"),
+    "58": (Unavailable, "PostgreSQL met a system error; see its log, then repeat the call"),
+    "XX": (Unavailable, "PostgreSQL met an internal error; see its log, then repeat the call"),
+}
+UNEXPECTED: Final = (HoldfastError, "PostgreSQL refused a statement of Holdfast's own; please report this")
+
+RETRIED: Final = ("40001", "40P01", "23505")
+"""Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""
+
+
+def meaning(sqlstate: str) -> tuple[type[HoldfastError], str]:
+    return MEANINGS.get(sqlstate) or MEANINGS.get(sqlstate[:2]) or UNEXPECTED
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    return getattr(error, "sqlstate", None)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except HoldfastError:
+        raise
+    except Exception as error:
+        translation = translate(error)
+        if translation is None:
+            raise
+        raise translation from error
+
+
+def translate(error: Exception) -> HoldfastError | None:
+    """None where the error is none of the database's."""
+    sqlstate = sqlstate_of(error)
+    if sqlstate is not None:
+        kind, advice = meaning(sqlstate)
+        return kind(f"{advice} ({sqlstate}: {error})")
+    if isinstance(error, OSError | TimeoutError | EOFError):
+        return Unavailable(f"PostgreSQL does not answer ({str(error) or type(error).__name__}); repeat the call")
+    if type(error).__module__.startswith("asyncpg"):
+        return Unavailable(f"the connection to PostgreSQL was lost ({error}); repeat the call")
+    return None

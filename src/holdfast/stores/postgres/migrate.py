@@ -1,0 +1,82 @@
+"""Bring a database's schema to this version, with Alembic on the same driver the store uses.
+
+Safe to start from many processes at once: a migration runs under an advisory lock that ends with its transaction.
+"""
+
+import io
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import asyncpg
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from holdfast.stores.postgres.errors import translated
+from holdfast.stores.postgres.statements import quoted
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+LOCK_NUMBER: Final = 0x484F4C44
+VERSION_TABLE: Final = "schema_version"
+
+
+def config(schema: str, *, output: io.StringIO | None = None) -> Config:
+    settings = Config(output_buffer=output) if output is not None else Config()
+    settings.set_main_option("script_location", str(MIGRATIONS))
+    settings.attributes["schema"] = schema
+    return settings
+
+
+def head() -> str:
+    """The schema version that this code speaks."""
+    current = ScriptDirectory.from_config(config("holdfast")).get_current_head()
+    assert current is not None
+    return current
+
+
+async def upgrade(url: str, *, schema: str = "holdfast") -> None:
+    async def connect(*_: Any, **__: Any) -> asyncpg.Connection:
+        return await asyncpg.connect(url, statement_cache_size=0)
+
+    # Statement names of our own: behind a pooler a server connection may still know those of another client.
+    arguments = {"async_creator_fn": connect, "prepared_statement_name_func": lambda: f"holdfast_{uuid4().hex}"}
+    engine = create_async_engine("postgresql+asyncpg://", poolclass=NullPool, connect_args=arguments)
+    try:
+        with translated():
+            async with engine.begin() as connection:
+                await connection.run_sync(_upgrade, schema)
+    finally:
+        await engine.dispose()
+
+
+def _upgrade(connection: Connection, schema: str) -> None:
+    connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK_NUMBER})
+    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"))
+    settings = config(schema)
+    settings.attributes["connection"] = connection
+    command.upgrade(settings, "head")
+
+
+def sql(*, schema: str = "holdfast") -> str:
+    """The statements that ``upgrade`` would run on an empty database."""
+    output = io.StringIO()
+    print(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n", file=output)
+    command.upgrade(config(schema, output=output), "head", sql=True)
+    return output.getvalue()
+
+
+def configure(context: Any, settings: Config) -> None:
+    """Called by ``migrations/env.py``."""
+    shared = {"version_table": VERSION_TABLE, "version_table_schema": settings.attributes["schema"]}
+    connection = settings.attributes.get("connection")
+    if connection is None:
+        context.configure(dialect_name="postgresql", output_buffer=settings.output_buffer, **shared)
+    else:
+        context.configure(connection=connection, **shared)
+    with context.begin_transaction():
+        context.run_migrations()

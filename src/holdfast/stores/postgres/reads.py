@@ -1,0 +1,216 @@
+"""Questions about jobs, queues and workers. Nothing here locks or changes anything."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.commands import Filter, Page, QueueStats, Worker
+from holdfast.core.dependencies import Dependency, DependencyKind
+from holdfast.core.job import Attempt, Job, Upstream
+from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
+from holdfast.stores.postgres.rows import Row, attempt_from, job_from
+from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.transaction import Executor
+
+
+class Reader:
+    def __init__(self, executor: Executor, statements: Statements, *, scan_budget: int) -> None:
+        self._executor = executor
+        self._sql = statements
+        self._scan_budget = scan_budget
+
+    async def _fetch(self, sql: str, *arguments: Any) -> Sequence[Row]:
+        return await self._executor.fetch(sql.replace("{schema}", self._sql.schema), *arguments)
+
+    async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
+        rows = {row["id"]: row for row in await self._executor.fetch(self._sql["read"], list(ids))}
+        waited_for = await self._dependencies([row["seq"] for row in rows.values() if row["depth"] > 0])
+        return [
+            job_from(rows[job_id], waited_for.get(rows[job_id]["seq"], ())) if job_id in rows else None
+            for job_id in ids
+        ]
+
+    async def _dependencies(self, seqs: Sequence[int]) -> dict[int, list[Dependency]]:
+        if not seqs:
+            return {}
+        rows = await self._fetch(
+            """
+            SELECT e.child, e.kind, p.id FROM {schema}.edge e JOIN {schema}.job p ON p.seq = e.parent
+            WHERE e.child = ANY ($1::bigint[]) ORDER BY e.child, e.parent
+            """,
+            list(seqs),
+        )
+        found: dict[int, list[Dependency]] = {}
+        for row in rows:
+            found.setdefault(row["child"], []).append(Dependency(row["id"], DependencyKind(row["kind"])))
+        return found
+
+    async def read_page(self, where: Filter, *, limit: int, cursor: int | None) -> Page:
+        ids, next_cursor = await self._search(where, where.states, limit, cursor)
+        jobs = [job for job in await self.read(ids) if job is not None]
+        return Page(tuple(jobs), next_cursor)
+
+    async def find_replayable(self, where: Filter, *, limit: int, cursor: int | None) -> tuple[list[UUID], int | None]:
+        states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
+        return await self._search(where, states, limit, cursor)
+
+    async def _search(
+        self, where: Filter, states: frozenset[State] | None, limit: int, cursor: int | None
+    ) -> tuple[list[UUID], int | None]:
+        """Newest first. Looks at no more candidates than the budget, and says from where to go on."""
+        if states is not None and not states:
+            return [], None
+        arguments: list[Any] = [cursor, self._scan_budget + 1]
+        conditions = _conditions(where, arguments)
+        arguments.append(limit + 1)
+        # One more candidate than the budget, and one more match than the limit, tell whether anything remains.
+        sql = f"""
+            WITH candidates AS MATERIALIZED (
+                {_candidates(states)}
+            ),
+            counted AS MATERIALIZED (
+                SELECT seq, row_number() OVER (ORDER BY seq DESC) AS n FROM candidates
+            ),
+            matched AS (
+                SELECT c.seq, c.n, j.id
+                FROM counted c
+                CROSS JOIN LATERAL (SELECT * FROM {{schema}}.job j WHERE j.seq = c.seq OFFSET 0) j
+                WHERE c.n < $2 {conditions}
+                ORDER BY c.n
+                LIMIT ${len(arguments)}
+            )
+            SELECT m.seq, m.id, m.n, t.total, t.budget_seq
+            FROM (SELECT count(*) AS total, min(seq) FILTER (WHERE n < $2) AS budget_seq FROM counted) t
+            LEFT JOIN matched m ON true
+            ORDER BY m.n
+        """
+        rows = await self._fetch(sql, *arguments)
+        total, budget_seq = rows[0]["total"], rows[0]["budget_seq"]
+        found = [row for row in rows if row["seq"] is not None]
+        if len(found) >= limit:
+            last = found[limit - 1]
+            return [row["id"] for row in found[:limit]], last["seq"] if last["n"] < total else None
+        return [row["id"] for row in found], budget_seq if total > self._scan_budget else None
+
+    async def read_attempts(self, job_id: UUID) -> list[Attempt]:
+        rows = await self._fetch(
+            """
+            SELECT a.* FROM {schema}.job j JOIN {schema}.attempt a ON a.job = j.seq
+            WHERE j.id = $1::uuid ORDER BY a.version
+            """,
+            job_id,
+        )
+        return [attempt_from(row, job_id) for row in rows]
+
+    async def read_upstream(self, job_id: UUID) -> list[Upstream]:
+        rows = await self._fetch("SELECT seq FROM {schema}.job WHERE id = $1::uuid", job_id)
+        waited_for = await self._dependencies([row["seq"] for row in rows])
+        dependencies = [dependency for found in waited_for.values() for dependency in found]
+        jobs = await self.read([dependency.job_id for dependency in dependencies])
+        return [
+            Upstream(job_id=job.id, state=job.state, result=job.result, dependency=dependency)
+            for job, dependency in zip(jobs, dependencies, strict=True)
+            if job is not None
+        ]
+
+    async def read_queues(self) -> list[QueueStats]:
+        rows = await self._fetch(
+            """
+            WITH counts AS MATERIALIZED (
+                SELECT queue, state, sum(delta)::bigint AS jobs FROM {schema}.tally GROUP BY queue, state
+            ),
+            names AS MATERIALIZED (
+                SELECT queue FROM counts UNION SELECT queue FROM {schema}.pause
+            )
+            SELECT n.queue, c.state, c.jobs,
+                EXISTS (SELECT FROM {schema}.pause p WHERE p.queue = n.queue) AS is_paused,
+                (
+                    SELECT min(first.scheduled_at)
+                    FROM generate_series(0, 4) AS lane (priority)
+                    CROSS JOIN LATERAL (
+                        SELECT r.scheduled_at FROM {schema}.ready r
+                        WHERE r.queue = n.queue AND r.priority = lane.priority
+                        ORDER BY r.place LIMIT 1
+                    ) first
+                ) AS oldest_scheduled_at
+            FROM names n LEFT JOIN counts c ON c.queue = n.queue
+            ORDER BY n.queue
+            """
+        )
+        found: dict[str, list[Row]] = {}
+        for row in rows:
+            found.setdefault(row["queue"], []).append(row)
+        return [_queue(name, group) for name, group in found.items()]
+
+    async def read_workers(self) -> list[Worker]:
+        rows = await self._fetch(
+            """
+            SELECT w.*, (SELECT count(*) FROM {schema}.running r WHERE r.owner = w.id) AS running
+            FROM {schema}.worker w ORDER BY w.registered_at, w.id
+            """
+        )
+        return [
+            Worker(
+                id=row["id"],
+                name=row["name"],
+                registered_at=row["registered_at"],
+                seen_at=row["seen_at"],
+                is_lost=row["is_lost"],
+                running=row["running"],
+            )
+            for row in rows
+        ]
+
+
+def _queue(name: str, rows: Sequence[Row]) -> QueueStats:
+    counts = {State(row["state"]): row["jobs"] for row in rows if row["jobs"]}
+    return QueueStats(
+        name=name,
+        is_paused=rows[0]["is_paused"],
+        counts={state: counts[state] for state in State if state in counts},
+        oldest_scheduled_at=rows[0]["oldest_scheduled_at"],
+    )
+
+
+def _conditions(where: Filter, arguments: list[Any]) -> str:
+    """The filter's conditions on ``j``, their values appended to the arguments."""
+    parts = []
+    for condition, value in (
+        ("j.queue = ${}::text", where.queue),
+        ("j.type = ${}::text", where.type),
+        ("j.created_at >= ${}::timestamptz", where.created_from),
+        ("j.created_at < ${}::timestamptz", where.created_until),
+    ):
+        if value is not None:
+            arguments.append(value)
+            parts.append(condition.format(len(arguments)))
+    if where.tag is not None:
+        arguments += where.tag
+        last = len(arguments)
+        parts.append(
+            "EXISTS (SELECT FROM {schema}.tag t WHERE t.job = j.seq "
+            f"AND t.name = ${last - 1}::text AND t.value = ${last}::text)"
+        )
+    return "".join(f" AND {part}" for part in parts)
+
+
+def _candidates(states: frozenset[State] | None) -> str:
+    """Jobs (of the states asked for) by falling seq, from the index of the table they stand in."""
+    below = "($1::bigint IS NULL OR {column} < $1::bigint)"
+    if states is None:
+        return f"SELECT seq FROM {{schema}}.job WHERE {below.format(column='seq')} ORDER BY seq DESC LIMIT $2"
+    parts = []
+    for table, of_table in (
+        ("ready", (State.SCHEDULED,)),
+        ("running", (State.RUNNING,)),
+        ("waiting", WAITING),
+        ("ended", TERMINAL),
+    ):
+        wanted = [state for state in of_table if state in states]
+        for state in wanted:
+            condition = f" AND state = '{state}'" if table in ("waiting", "ended") else ""
+            parts.append(
+                f"(SELECT job AS seq FROM {{schema}}.{table} WHERE {below.format(column='job')}{condition} "
+                "ORDER BY job DESC LIMIT $2)"
+            )
+    return f"SELECT seq FROM ({' UNION ALL '.join(parts)}) u ORDER BY seq DESC LIMIT $2"

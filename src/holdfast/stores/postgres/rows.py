@@ -1,0 +1,189 @@
+"""Between rows and domain objects: the only place that knows both."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.commands import NewJob
+from holdfast.core.dependencies import Dependency, DependencyKind, Edge
+from holdfast.core.failures import Category, Failure
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts
+from holdfast.core.payload import Payload
+from holdfast.core.priority import Priority
+from holdfast.core.states import State
+
+Row = Mapping[str, Any]
+
+PRIORITIES = tuple(Priority)
+
+
+def encode_failure(failure: Failure | None) -> str | None:
+    if failure is None:
+        return None
+    data = {name: value for name in ("message", "error_type", "code", "trace") if (value := getattr(failure, name))}
+    return json.dumps({"category": failure.category, **data}, ensure_ascii=False)
+
+
+def decode_failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    data = json.loads(text)
+    return Failure(**{**data, "category": Category(data["category"])})
+
+
+def record_from(row: Row) -> Record:
+    """From lock.sql. A result is never loaded: no decision needs it."""
+    created_at: datetime = row["created_at"]
+    return Record(
+        seq=row["seq"],
+        id=row["id"],
+        type=row["type"],
+        queue=row["queue"],
+        priority=PRIORITIES[row["priority"]],
+        depth=row["depth"],
+        max_attempts=row["max_attempts"],
+        visibility_seconds=row["visibility_seconds"],
+        lifetime_seconds=row["lifetime_seconds"],
+        lifetime_ends_at=row["lifetime_ends_at"] or created_at,
+        created_at=created_at,
+        run_at=row["run_at"],
+        state=State(row["state"]),
+        attempt=row["attempt"],
+        version=row["version"],
+        replays=row["replays"],
+        is_fragile=row["is_fragile"],
+        has_dependents=row["has_dependents"],
+        due_at=row["due_at"],
+        updated_at=row["updated_at"],
+        scheduled_at=row["scheduled_at"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        token=row["token"],
+        owner=row["owner"],
+        expires_at=row["expires_at"],
+        cancel_requested=row["cancel_requested"],
+        last_token=row["last_token"],
+        failure=decode_failure(row["failure"]),
+        ended_by=row["ended_by"],
+        spawned_by=row["spawned_by"],
+    )
+
+
+def claimed_from(row: Row, owner: UUID) -> ClaimedJob:
+    return ClaimedJob(
+        lease=Lease(
+            job_id=row["id"],
+            seq=row["job"],
+            token=row["token"],
+            version=row["version"],
+            owner=owner,
+            expires_at=row["expires_at"],
+        ),
+        type=row["type"],
+        queue=row["queue"],
+        priority=PRIORITIES[row["priority"]],
+        payload=Payload(row["payload"], row["is_json"]),
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        has_dependencies=row["has_dependencies"],
+        previous_attempt_id=row["last_token"],
+        checkpoint=row["checkpoint"],
+        encoded_options=row["options"],
+    )
+
+
+def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
+    options = Options.decode(row["options"], max_attempts=row["max_attempts"])
+    lease = None
+    if row["token"] is not None:
+        lease = Lease(
+            job_id=row["id"],
+            seq=row["seq"],
+            token=row["token"],
+            version=row["version"],
+            owner=row["owner"],
+            expires_at=row["expires_at"],
+        )
+    return Job(
+        id=row["id"],
+        seq=row["seq"],
+        type=row["type"],
+        queue=row["queue"],
+        payload=Payload(row["payload"], row["is_json"]),
+        priority=PRIORITIES[row["priority"]],
+        state=State(row["state"]),
+        attempt=row["attempt"],
+        replays=row["replays"],
+        depth=row["depth"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        run_at=row["run_at"],
+        due_at=row["due_at"],
+        scheduled_at=row["scheduled_at"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        lifetime_ends_at=row["lifetime_ends_at"],
+        timeouts=Timeouts(
+            execution=options.execution_seconds,
+            visibility=row["visibility_seconds"],
+            lifetime=row["lifetime_seconds"],
+        ),
+        retry=options.retry,
+        key=options.key,
+        tags=options.tags,
+        correlation_id=options.correlation_id,
+        callback_url=options.callback_url,
+        dependencies=tuple(dependencies),
+        lease=lease,
+        lease_version=row["version"],
+        cancel_requested=row["cancel_requested"],
+        progress=None if row["percent"] is None else Progress(percent=row["percent"], message=row["message"]),
+        checkpoint=row["checkpoint"],
+        result=row["result"],
+        failure=decode_failure(row["failure"]),
+        ended_by=row["ended_by_id"],
+        last_attempt_id=row["last_token"],
+        spawned_by=row["spawned_by_id"],
+    )
+
+
+def attempt_from(row: Row, job_id: UUID) -> Attempt:
+    failure = decode_failure(row["failure"])
+    assert failure is not None
+    return Attempt(
+        id=row["token"],
+        job_id=job_id,
+        number=row["number"],
+        version=row["version"],
+        owner=row["owner"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        failure=failure,
+        previous_id=row["previous"],
+        is_ended_by_holder=row["is_ended_by_holder"],
+    )
+
+
+def edge_from(row: Row) -> Edge:
+    return Edge(row["child"], row["parent"], DependencyKind(row["kind"]), row["is_open"])
+
+
+def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
+    """The arrays of submit.sql, in its order."""
+    return [
+        [job.id for job in jobs],
+        [job.type for job in jobs],
+        [job.queue for job in jobs],
+        [job.priority for job in jobs],
+        [job.payload.data for job in jobs],
+        [job.payload.is_json for job in jobs],
+        [job.delay_seconds for job in jobs],
+        [job.retry.max_attempts for job in jobs],
+        [job.timeouts.visibility for job in jobs],
+        [job.timeouts.lifetime for job in jobs],
+        [job.options.encode() for job in jobs],
+    ]

@@ -1,0 +1,74 @@
+-- claim: lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
+-- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
+-- counted here. Commits without waiting for the disk: if the server crashes and forgets the claim, the jobs are ready
+-- again and the tokens given out match nothing.
+-- Locks: the ready rows it takes, skipping locked ones. Index: ready_claim from the lane's cursor on, job_pkey.
+WITH settings AS MATERIALIZED (
+    SELECT
+        coalesce($1::timestamptz, clock_timestamp()) AS now,
+        set_config('synchronous_commit', 'off', true) AS commit_mode,
+        EXISTS (SELECT FROM {schema}.worker w WHERE w.id = $2::uuid AND NOT w.is_lost) AS is_known
+),
+picked AS MATERIALIZED (
+    SELECT found.address, found.is_fragile, row_number() OVER () AS n
+    FROM (
+        SELECT r.address, r.is_fragile
+        FROM settings s
+        CROSS JOIN unnest($3::text[], $4::smallint[], $5::bigint[]) AS lane (queue, priority, after)
+        CROSS JOIN LATERAL (
+            SELECT r.ctid AS address, r.is_fragile
+            FROM {schema}.ready r
+            WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
+                AND r.lifetime_ends_at > s.now
+                AND ($7::text[] IS NULL OR (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job) = ANY ($7::text[]))
+            ORDER BY r.place
+            LIMIT $6
+            FOR UPDATE SKIP LOCKED
+        ) r
+        WHERE s.is_known AND NOT EXISTS (SELECT FROM {schema}.pause p WHERE p.queue = lane.queue)
+        LIMIT $6
+    ) found
+),
+taken AS (
+    DELETE FROM {schema}.ready r
+    USING picked p
+    WHERE r.ctid = p.address
+        AND (p.n = 1 OR p.n < (SELECT coalesce(min(f.n), $6 + 1) FROM picked f WHERE f.is_fragile))
+    RETURNING r.*, p.n
+),
+claimed AS MATERIALIZED (
+    SELECT
+        t.n, t.job, t.queue, t.priority, t.place, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
+        t.is_fragile, t.has_dependents, t.scheduled_at, t.started_at IS NOT NULL AS was_started, t.lifetime_ends_at,
+        t.last_token, ($8::uuid[])[t.n] AS token, s.now AS started_at,
+        least(s.now + make_interval(secs => j.visibility_seconds), t.lifetime_ends_at) AS expires_at,
+        j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.depth, j.options, j.visibility_seconds
+    FROM taken t
+    CROSS JOIN settings s
+    CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = t.job OFFSET 0) j
+),
+leased AS (
+    INSERT INTO {schema}.running (
+        job, token, owner, version, attempt, replays, is_fragile, has_dependents, queue,
+        scheduled_at, started_at, expires_at, lifetime_ends_at, visibility_seconds, last_token
+    )
+    SELECT
+        job, token, $2, version, attempt, replays, is_fragile, has_dependents, queue,
+        scheduled_at, started_at, expires_at, lifetime_ends_at, visibility_seconds, last_token
+    FROM claimed
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta)
+    SELECT c.queue, v.state, v.sign * c.jobs
+    FROM (SELECT queue, count(*) AS jobs FROM claimed GROUP BY queue) c
+    CROSS JOIN (VALUES ('SCHEDULED', -1), ('RUNNING', 1)) AS v (state, sign)
+)
+SELECT
+    s.is_known, c.n, c.job, c.queue, c.priority, c.place, c.version, c.attempt, c.token, c.last_token,
+    c.started_at, c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
+    c.depth > 0 AND EXISTS (SELECT FROM {schema}.edge e WHERE e.child = c.job) AS has_dependencies,
+    CASE WHEN c.was_started OR c.version > 1
+        THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint
+FROM settings s
+LEFT JOIN claimed c ON true
+ORDER BY c.n

@@ -1,0 +1,34 @@
+-- tick: remove a batch of ended jobs past their retention, oldest first, with all that belongs to them.
+-- Guarantees: nothing goes that a live job waits for, whose dependents are still to be told, or whose key still answers.
+-- Locks: the rows removed, skipping locked ones. Index: ended_completed_at, the primary keys.
+WITH picked AS MATERIALIZED (
+    SELECT e.job, e.state
+    FROM {schema}.ended e
+    WHERE e.completed_at <= greatest($1::timestamptz, $2::timestamptz)
+        AND e.completed_at <= CASE WHEN e.state IN ({dead_states}) THEN $2::timestamptz ELSE $1::timestamptz END
+        AND NOT EXISTS (SELECT FROM {schema}.mark m WHERE m.job = e.job)
+        AND (NOT e.has_dependents OR NOT EXISTS (
+            SELECT FROM {schema}.edge d WHERE d.parent = e.job
+                AND NOT EXISTS (SELECT FROM {schema}.ended x WHERE x.job = d.child)))
+        AND NOT EXISTS (
+            SELECT FROM {schema}.job j, {schema}.idempotency k
+            WHERE j.seq = e.job AND k.job_id = j.id AND k.expires_at > $3::timestamptz)
+    ORDER BY e.completed_at, e.job
+    LIMIT $4
+    FOR UPDATE SKIP LOCKED
+),
+seqs AS MATERIALIZED (SELECT ARRAY(SELECT job FROM picked) AS jobs),
+gone AS (DELETE FROM {schema}.ended e USING seqs WHERE e.job = ANY (seqs.jobs) RETURNING e.job, e.state),
+facts AS (DELETE FROM {schema}.job j USING seqs WHERE j.seq = ANY (seqs.jobs) RETURNING j.seq, j.queue),
+children AS (DELETE FROM {schema}.edge d USING seqs WHERE d.child = ANY (seqs.jobs)),
+parents AS (DELETE FROM {schema}.edge d USING seqs WHERE d.parent = ANY (seqs.jobs) AND NOT d.child = ANY (seqs.jobs)),
+notes AS (DELETE FROM {schema}.note n USING seqs WHERE n.job = ANY (seqs.jobs)),
+tags AS (DELETE FROM {schema}.tag t USING seqs WHERE t.job = ANY (seqs.jobs)),
+attempts AS (DELETE FROM {schema}.attempt a USING seqs WHERE a.job = ANY (seqs.jobs)),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta)
+    SELECT f.queue, p.state, -count(*)
+    FROM picked p JOIN facts f ON f.seq = p.job
+    GROUP BY 1, 2
+)
+SELECT count(*) AS removed FROM gone

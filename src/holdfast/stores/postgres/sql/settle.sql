@@ -1,0 +1,35 @@
+-- settle: complete attempts, fenced by token. Everything but plain success takes the verbs' way.
+-- Guarantees: what is not returned was not changed; a job with dependents leaves a mark.
+-- Locks: the running rows it deletes. Index: running_pkey.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+),
+gone AS (
+    DELETE FROM {schema}.running r
+    USING unnest($2::bigint[], $3::uuid[], $4::bytea[]) AS g (job, token, result)
+    WHERE r.job = g.job AND r.token = g.token
+    RETURNING r.job, r.token, r.owner, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
+        r.queue, r.scheduled_at, r.started_at, g.result
+),
+finished AS (
+    INSERT INTO {schema}.ended (
+        job, state, completed_at, scheduled_at, started_at, last_token, owner, version, attempt, replays,
+        is_fragile, has_dependents, result
+    )
+    SELECT
+        job, 'COMPLETED', clock.now, scheduled_at, started_at, token, owner, version, attempt, replays,
+        is_fragile, has_dependents, result
+    FROM gone, clock
+),
+marked AS (
+    INSERT INTO {schema}.mark (job)
+    SELECT job FROM gone WHERE has_dependents
+    ON CONFLICT DO NOTHING
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta)
+    SELECT g.queue, v.state, v.sign * g.jobs
+    FROM (SELECT queue, count(*) AS jobs FROM gone GROUP BY queue) g
+    CROSS JOIN (VALUES ('RUNNING', -1), ('COMPLETED', 1)) AS v (state, sign)
+)
+SELECT job, token, has_dependents FROM gone

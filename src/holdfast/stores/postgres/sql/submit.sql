@@ -1,0 +1,52 @@
+-- submit: insert plain jobs (no key, no dependency, no tag, no absolute time), as one statement.
+-- Guarantees: a job whose id is already there is left alone, so a repeat doubles nothing.
+-- Locks: none but those of its own rows. Index: job_id_key for the conflict.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+),
+inserted AS (
+    INSERT INTO {schema}.job (
+        id, type, queue, priority, depth, payload, is_json, created_at, run_at,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
+    SELECT
+        g.id, g.type, g.queue, g.priority, 0, g.payload, g.is_json, clock.now,
+        CASE WHEN g.delay_seconds > 0 THEN clock.now + make_interval(secs => g.delay_seconds) END,
+        g.max_attempts, g.visibility_seconds, g.lifetime_seconds, g.options
+    FROM clock, unnest(
+        $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[], $8::float8[],
+        $9::smallint[], $10::float8[], $11::float8[], $12::text[]
+    ) AS g (
+        id, type, queue, priority, payload, is_json, delay_seconds,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
+    ON CONFLICT (id) DO NOTHING
+    RETURNING seq, queue, priority, created_at, run_at, lifetime_seconds
+),
+readied AS (
+    INSERT INTO {schema}.ready (
+        job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
+        scheduled_at, lifetime_ends_at
+    )
+    SELECT
+        seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+        created_at, created_at + make_interval(secs => lifetime_seconds)
+    FROM inserted
+    WHERE run_at IS NULL
+),
+delayed AS (
+    INSERT INTO {schema}.waiting (
+        job, state, due_at, updated_at, version, attempt, replays, is_fragile, has_dependents, lifetime_ends_at
+    )
+    SELECT seq, 'DELAYED', run_at, created_at, 0, 0, 0, false, false,
+        created_at + make_interval(secs => lifetime_seconds)
+    FROM inserted
+    WHERE run_at IS NOT NULL
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta)
+    SELECT queue, CASE WHEN run_at IS NULL THEN 'SCHEDULED' ELSE 'DELAYED' END, count(*)
+    FROM inserted
+    GROUP BY 1, 2
+)
+SELECT queue, count(*) AS jobs FROM inserted WHERE run_at IS NULL GROUP BY queue

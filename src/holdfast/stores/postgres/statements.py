@@ -1,0 +1,46 @@
+"""The SQL files, loaded once and given their schema's name."""
+
+from functools import cache
+from importlib.resources import files
+
+from holdfast.core.dependencies import DependencyKind
+from holdfast.core.errors import ConfigError
+from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING
+
+
+class Statements:
+    """``statements["claim"]`` is the text of ``sql/claim.sql`` for one schema."""
+
+    def __init__(self, schema: str) -> None:
+        self.schema = quoted(schema)
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = self.fill(_file(f"sql/{name}.sql"))
+        return self._texts[name]
+
+    def fill(self, text: str) -> str:
+        """What differs between schemas, and what comes from the transition table, is filled in here."""
+        return (
+            text.replace("{schema}", self.schema)
+            .replace("{waiting_states}", _literals(WAITING))
+            .replace("{ended_states}", _literals(TERMINAL))
+            .replace("{dead_states}", _literals(REPLAYABLE))
+            .replace("{dependency_kinds}", _literals(tuple(DependencyKind)))
+        )
+
+
+def quoted(schema: str) -> str:
+    if not schema.isidentifier() or not schema.isascii() or len(schema) > 63:
+        raise ConfigError(f"schema {schema!r}: use letters, digits and underscores, at most 63")
+    return f'"{schema}"'
+
+
+def _literals(values: tuple[str, ...]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
+
+
+@cache
+def _file(path: str) -> str:
+    return (files(__package__) / path).read_text(encoding="utf-8")

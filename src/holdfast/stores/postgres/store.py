@@ -1,0 +1,498 @@
+"""The port over PostgreSQL.
+
+Fast verbs are one statement each, committed by itself: submit of plain jobs, claim, settle of plain successes,
+heartbeat. Everything else runs the shared verbs in a transaction. No session state is used: no session locks, no
+temporary tables, prepared statements only where allowed; LISTEN has a connection of its own and may be off.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import asyncpg
+
+from holdfast.core import limits
+from holdfast.core.checks import require_valid_claim, require_valid_report, require_valid_submit
+from holdfast.core.commands import (
+    CancelAnswer,
+    Claim,
+    Completed,
+    ExtendAnswer,
+    Filter,
+    Heartbeat,
+    HeartbeatAnswer,
+    NewJob,
+    Page,
+    QueueStats,
+    ReplayAnswer,
+    ReplayPage,
+    Report,
+    ReportAnswer,
+    SettleAnswer,
+    Settled,
+    Settlement,
+    Submit,
+    SubmitAnswer,
+    Submitted,
+    Tick,
+    TickReport,
+    Worker,
+    lease_tokens,
+)
+from holdfast.core.errors import HoldfastError, SchemaMismatch, SchemaMissing, Unavailable, WorkerNotFound
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.payload import check_limit
+from holdfast.core.ports import Clock
+from holdfast.core.states import State
+from holdfast.stores.postgres import migrate, reads
+from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of
+from holdfast.stores.postgres.cursors import ClaimCursors
+from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translated
+from holdfast.stores.postgres.rows import Row, claimed_from, plain_columns
+from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.transaction import Executor, PostgresTransaction, Sweeps
+from holdfast.stores.postgres.wake import Listener, Notifier
+from holdfast.stores.transaction import Transaction
+from holdfast.stores.verbs import tick as tick_verbs
+from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.change import propagate
+from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
+from holdfast.stores.verbs.replay import replay
+from holdfast.stores.verbs.settle import settle
+from holdfast.stores.verbs.submit import submit
+from holdfast.stores.wakeup import Wakeups
+
+Answer = TypeVar("Answer")
+
+TRIES: Final = 5
+COMMAND_TIMEOUT_SECONDS: Final = 60.0
+POOL_SIZE: Final = 10
+CHANNEL: Final = "holdfast"
+
+# The plans of the hot statements are index lookups whatever the statistics say. As start-up settings they hold for
+# our own connections only, and for cached plans too; behind a pooler plans are made afresh for every statement.
+PLANNER: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+
+BEGIN: Final = (
+    "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '20s'; "
+    "SET LOCAL statement_timeout = '60s'"
+)
+
+
+class PostgresStore:
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "holdfast",
+        clock: Clock | None = None,
+        prepared_statements: bool = True,
+        listen: bool = True,
+        notify: bool = True,
+        pool_size: int = POOL_SIZE,
+        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
+        scan_budget: int = limits.SCAN_BUDGET_JOBS,
+    ) -> None:
+        """``prepared_statements=False`` and ``listen=False`` are for a pooler in transaction mode."""
+        self._url = url
+        self._schema = schema
+        self._sql = Statements(schema)
+        self._clock = clock
+        self._is_prepared = prepared_statements
+        self._is_listening = listen
+        self._is_notifying = notify
+        self._pool_size = pool_size
+        self._payload_limit_bytes = check_limit(payload_limit_bytes)
+        self._scan_budget = scan_budget
+        self._pool: asyncpg.Pool | None = None
+        self._cursors = ClaimCursors()
+        self._sweeps = Sweeps()
+        self._wakeups = Wakeups()
+        self._notifier = Notifier(self._send_notifications)
+        self._listener = Listener(self._connect, f"{CHANNEL}_{schema}", self._wakeups)
+
+    # connections
+
+    def _connection_arguments(self) -> dict[str, Any]:
+        if self._is_prepared:
+            return {"server_settings": {**PLANNER, "application_name": "holdfast"}}
+        return {"statement_cache_size": 0}
+
+    async def _connect(self) -> asyncpg.Connection:
+        return await asyncpg.connect(self._url, **self._connection_arguments())
+
+    async def open(self) -> None:
+        with translated():
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=self._pool_size,
+                command_timeout=COMMAND_TIMEOUT_SECONDS,
+                reset=_keep_as_it_is,
+                **self._connection_arguments(),
+            )
+        try:
+            await self._require_schema()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _require_schema(self) -> None:
+        table = f"{self._sql.schema}.{migrate.VERSION_TABLE}"
+        try:
+            rows = await self._fetch(f"SELECT version_num FROM {table}")
+        except SchemaMissing as error:
+            raise SchemaMissing(
+                f"Holdfast's tables are not in schema {self._schema!r}; run: holdfast migrate"
+            ) from error
+        found, wanted = (rows[0]["version_num"] if rows else "nothing"), migrate.head()
+        if found != wanted:
+            advice = "run: holdfast migrate" if found < wanted or not rows else "upgrade this program"
+            raise SchemaMismatch(f"schema {self._schema!r} is at {found}, this program speaks {wanted}; {advice}")
+
+    async def close(self) -> None:
+        await self._listener.close()
+        await self._notifier.close()
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            try:
+                await asyncio.wait_for(pool.close(), timeout=5)
+            except (TimeoutError, OSError):
+                pool.terminate()
+
+    @property
+    def _now(self) -> datetime | None:
+        """None: the database's own clock."""
+        return self._clock.now() if self._clock is not None else None
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        if self._pool is None:
+            raise Unavailable("the store is not open; call open() first")
+        with translated():
+            async with self._pool.acquire() as connection:
+                yield connection
+
+    async def _fetch(self, sql: str, *arguments: Any) -> Sequence[Row]:
+        """One statement, committed by itself; run again where the server asks for that."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                async with self._connection() as connection:
+                    rows: Sequence[Row] = await connection.fetch(sql, *arguments)
+                    return rows
+            except HoldfastError as error:
+                if not tries_left or not _is_retried(error):
+                    raise
+        raise AssertionError
+
+    async def _transact(self, verb: Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
+        """A verb in a transaction; run again after a deadlock, or when a simultaneous repeat was first."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                async with self._connection() as connection:
+                    return await self._transact_once(connection, verb)
+            except HoldfastError as error:
+                if not tries_left or not _is_retried(error):
+                    raise
+        raise AssertionError
+
+    async def _transact_once(
+        self, connection: Any, verb: Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]
+    ) -> Answer:
+        await connection.execute(BEGIN)
+        try:
+            now = self._now or await connection.fetchval("SELECT clock_timestamp()")
+            tx = PostgresTransaction(AsyncpgExecutor(connection), self._sql, now, self._sweeps)
+            answer = await verb(tx)
+            await connection.execute("COMMIT")
+        except BaseException:
+            if not connection.is_closed():
+                await asyncio.shield(connection.execute("ROLLBACK"))
+            raise
+        self._announce(tx.awakened)
+        return answer
+
+    # waking
+
+    def _announce(self, queues: set[str]) -> None:
+        if queues:
+            self._wakeups.wake(queues)
+            if self._is_notifying:
+                self._notifier.announce(queues)
+
+    async def _send_notifications(self, queues: list[str]) -> None:
+        await self._fetch("SELECT pg_notify($1, $2)", f"{CHANNEL}_{self._schema}", "\n".join(queues))
+
+    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        if self._is_listening:
+            self._listener.start()
+        try:
+            return await asyncio.wait_for(self._wakeups.next(queues), timeout_seconds)
+        except TimeoutError:
+            return False
+
+    # submit
+
+    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+        if connection is not None:
+            return await self._submit_within(submits, connection)
+        answers: dict[int, SubmitAnswer] = {}
+        plain: dict[int, Submit] = {}
+        other: dict[int, Submit] = {}
+        for index, one in enumerate(submits):
+            try:
+                require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
+            except HoldfastError as refusal:
+                answers[index] = refusal
+            else:
+                (plain if all(_is_plain(job) for job in one.jobs) else other)[index] = one
+        if plain:
+            await self._submit_plain([job for one in plain.values() for job in one.jobs])
+            answers.update((i, tuple(Submitted(job.id) for job in one.jobs)) for i, one in plain.items())
+        if other:
+            accepted = await self._transact(lambda tx: submit(tx, list(other.values())))
+            answers.update(zip(other, accepted, strict=True))
+        return [answers[index] for index in range(len(submits))]
+
+    async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
+        rows = await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
+        self._announce({row["queue"] for row in rows})
+
+    async def _submit_within(self, submits: Sequence[Submit], connection: Any) -> list[SubmitAnswer]:
+        """In the caller's transaction: refusals raise, and leave it as it was."""
+        for one in submits:
+            require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
+        with translated():
+            executor = await executor_of(connection)
+            await executor.fetch("SAVEPOINT holdfast_submit")
+            try:
+                answers = await self._submit_by(executor, submits)
+            except BaseException:
+                await executor.fetch("ROLLBACK TO SAVEPOINT holdfast_submit")
+                raise
+            await executor.fetch("RELEASE SAVEPOINT holdfast_submit")
+        return answers
+
+    async def _submit_by(self, executor: Executor, submits: Sequence[Submit]) -> list[SubmitAnswer]:
+        now = self._now
+        if now is None:
+            (row,) = await executor.fetch("SELECT clock_timestamp() AS now")
+            now = row["now"]
+        tx = PostgresTransaction(executor, self._sql, now, self._sweeps)
+        answers = await submit(tx, submits)
+        for answer in answers:
+            if isinstance(answer, HoldfastError):
+                raise answer
+        if tx.awakened and self._is_notifying:
+            # The only NOTIFY inside a write transaction: who commits it, and when, is not ours to know.
+            payload = "\n".join(sorted(tx.awakened))
+            await executor.fetch("SELECT pg_notify($1::text, $2::text)", f"{CHANNEL}_{self._schema}", payload)
+        return answers
+
+    # claim
+
+    async def claim(self, claim: Claim) -> list[ClaimedJob]:
+        require_valid_claim(claim)
+        tokens = lease_tokens(claim.nonce, claim.limit)
+        if claim.is_repeat:
+            rows = await self._fetch(self._sql["claim_again"], claim.owner, tokens)
+            if rows:
+                return [claimed_from(row, claim.owner) for row in rows]
+        await self._refresh_cursors(claim)
+        rows = await self._claim_rows(claim, tokens)
+        if len(rows) < claim.limit and claim.types is None and self._cursors.is_ahead(claim.queues):
+            self._cursors.go_back(claim.queues)
+            if not rows:
+                rows = await self._claim_rows(claim, tokens)
+        return [claimed_from(row, claim.owner) for row in rows]
+
+    async def _claim_rows(self, claim: Claim, tokens: list[UUID]) -> Sequence[Row]:
+        lanes = self._cursors.columns(claim.queues, from_start=claim.types is not None)
+        types = list(claim.types) if claim.types is not None else None
+        rows = await self._fetch(self._sql["claim"], self._now, claim.owner, *lanes, claim.limit, types, tokens)
+        if not rows[0]["is_known"]:
+            raise WorkerNotFound(claim.owner)
+        if rows[0]["job"] is None:
+            return []
+        if claim.types is None:
+            self._cursors.advance(rows)
+        return rows
+
+    async def _refresh_cursors(self, claim: Claim) -> None:
+        monotonic = time.monotonic()
+        if self._cursors.is_refresh_due(claim.queues, monotonic=monotonic):
+            rows = await self._fetch(self._sql["claim_floor"], *self._cursors.floors(claim.queues))
+            self._cursors.refresh(claim.queues, rows, monotonic=monotonic)
+
+    # settle
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
+        answers: dict[int, SettleAnswer] = {}
+        plain = {index: one for index, one in enumerate(settlements) if _is_plain_success(one)}
+        if plain:
+            done = await self._settle_plain(list(plain.values()))
+            for index, one in plain.items():
+                # Popped: of two settlements of one lease in a call the first wins, and the other is answered below.
+                if done.pop((one.lease.seq, one.lease.token), None) is not None:
+                    answers[index] = Settled(State.COMPLETED)
+        rest = {index: one for index, one in enumerate(settlements) if index not in answers}
+        if rest:
+            settled = await self._transact(lambda tx: settle(tx, list(rest.values())))
+            answers.update(zip(rest, settled, strict=True))
+        return [answers[index] for index in range(len(settlements))]
+
+    async def _settle_plain(self, settlements: Sequence[Settlement]) -> dict[tuple[int, UUID], bool]:
+        results = [one.outcome.result if isinstance(one.outcome, Completed) else None for one in settlements]
+        rows = await self._fetch(
+            self._sql["settle"],
+            self._now,
+            [one.lease.seq for one in settlements],
+            [one.lease.token for one in settlements],
+            results,
+        )
+        if any(row["has_dependents"] for row in rows):
+            await self._transact(propagate)
+        return {(row["job"], row["token"]): True for row in rows}
+
+    # leases
+
+    async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]:
+        return await self._transact(lambda tx: extend(tx, leases))
+
+    async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
+        for one in reports:
+            require_valid_report(one)
+        return await self._transact(lambda tx: report(tx, reports))
+
+    async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        rows = await self._fetch(
+            self._sql["extend"],
+            self._now,
+            heartbeat.worker,
+            [lease.seq for lease in heartbeat.held],
+            [lease.token for lease in heartbeat.held],
+            1 - limits.EXTEND_AFTER_FRACTION,
+        )
+        is_known = rows[0]["known"] > 0
+        valid = {row["token"] for row in rows if row["token"] is not None}
+        handed_back = 0
+        if is_known:
+            handed_back = await self._hand_back(heartbeat.worker, heartbeat.held, heartbeat.claiming)
+        return HeartbeatAnswer(
+            is_known=is_known,
+            lost=frozenset(lease.token for lease in heartbeat.held) - valid,
+            cancel_requested=frozenset(row["token"] for row in rows if row["cancel_requested"]),
+            handed_back=handed_back,
+        )
+
+    async def _hand_back(self, worker: UUID, known: Sequence[Lease], claiming: frozenset[UUID]) -> int:
+        # One read in the usual case, where nothing is unknown; a transaction only if something is.
+        rows = await self._fetch(f"SELECT job, token FROM {self._sql.schema}.running WHERE owner = $1::uuid", worker)
+        pairs = {(lease.seq, lease.token) for lease in known}
+        if all((row["job"], row["token"]) in pairs or row["token"] in claiming for row in rows):
+            return 0
+        return await self._transact(lambda tx: hand_back_unknown(tx, worker, known=known, claiming=claiming))
+
+    async def register(self, worker_id: UUID, *, name: str) -> None:
+        sql = f"""
+            INSERT INTO {self._sql.schema}.worker AS w (id, name, registered_at, seen_at)
+            SELECT $1::uuid, $2::text, clock.now, clock.now
+            FROM (SELECT coalesce($3::timestamptz, clock_timestamp()) AS now) clock
+            ON CONFLICT (id) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, is_lost = false
+        """
+        await self._fetch(sql, worker_id, name, self._now)
+
+    async def leave(self, worker_id: UUID) -> None:
+        async def verb(tx: PostgresTransaction) -> None:
+            await hand_back_unknown(tx, worker_id, known=(), claiming=frozenset())
+
+        await self._transact(verb)
+        sql = f"""
+            DELETE FROM {self._sql.schema}.worker w WHERE w.id = $1::uuid
+                AND NOT EXISTS (SELECT FROM {self._sql.schema}.running r WHERE r.owner = w.id)
+        """
+        await self._fetch(sql, worker_id)
+
+    # manage
+
+    async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
+        return await self._transact(lambda tx: cancel(tx, ids))
+
+    async def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]:
+        return await self._transact(lambda tx: replay(tx, ids))
+
+    async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
+        async with self._connection() as connection:
+            ids, next_cursor = await self._reader(connection).find_replayable(where, limit=limit, cursor=cursor)
+        return ReplayPage(tuple(await self.replay(ids)), next_cursor)
+
+    async def pause(self, queue: str) -> None:
+        sql = f"""
+            INSERT INTO {self._sql.schema}.pause (queue, paused_at)
+            VALUES ($1::text, coalesce($2::timestamptz, clock_timestamp())) ON CONFLICT DO NOTHING
+        """
+        await self._fetch(sql, queue, self._now)
+
+    async def resume(self, queue: str) -> None:
+        await self._fetch(f"DELETE FROM {self._sql.schema}.pause WHERE queue = $1::text", queue)
+        self._announce({queue})
+
+    async def tick(self, tick: Tick) -> TickReport:
+        reports = [await self._transact(_bound(part, tick)) for part in tick_verbs.PARTS]
+        return tick_verbs.total(reports)
+
+    # reads
+
+    def _reader(self, connection: Any) -> reads.Reader:
+        return reads.Reader(AsyncpgExecutor(connection), self._sql, scan_budget=self._scan_budget)
+
+    async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
+        async with self._connection() as connection:
+            return await self._reader(connection).read(ids)
+
+    async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
+        async with self._connection() as connection:
+            return await self._reader(connection).read_page(where, limit=limit, cursor=cursor)
+
+    async def read_attempts(self, job_id: UUID) -> list[Attempt]:
+        async with self._connection() as connection:
+            return await self._reader(connection).read_attempts(job_id)
+
+    async def read_upstream(self, job_id: UUID) -> list[Upstream]:
+        async with self._connection() as connection:
+            return await self._reader(connection).read_upstream(job_id)
+
+    async def read_queues(self) -> list[QueueStats]:
+        async with self._connection() as connection:
+            return await self._reader(connection).read_queues()
+
+    async def read_workers(self) -> list[Worker]:
+        async with self._connection() as connection:
+            return await self._reader(connection).read_workers()
+
+
+async def _keep_as_it_is(_connection: Any) -> None:
+    """Connections leave nothing behind, so giving one back to the pool needs no round trip."""
+
+
+def _is_retried(error: HoldfastError) -> bool:
+    return error.__cause__ is not None and sqlstate_of(error.__cause__) in RETRIED
+
+
+def _is_plain(job: NewJob) -> bool:
+    return job.key is None and job.run_at is None and not job.dependencies and not job.tags
+
+
+def _is_plain_success(settlement: Settlement) -> bool:
+    outcome = settlement.outcome
+    return isinstance(outcome, Completed) and not outcome.spawn and settlement.progress is None
+
+
+def _bound(
+    part: Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]], tick: Tick
+) -> Callable[[PostgresTransaction], Coroutine[Any, Any, TickReport]]:
+    return lambda tx: part(tx, tick)

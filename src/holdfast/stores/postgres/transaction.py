@@ -1,0 +1,456 @@
+"""The verbs' transaction over PostgreSQL: row locks under READ COMMITTED, sets of rows, no session state.
+
+How it works: whatever a verb decides about is locked first, wherever it stands (``lock``). A job that moved between
+tables while we waited for its lock is looked for again; the loop is bounded. Locks are taken in the order of seq; a
+deadlock that still happens is resolved by the server, and the store runs the verb again.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from holdfast.core import limits
+from holdfast.core.commands import NewJob, Tick
+from holdfast.core.dependencies import Edge
+from holdfast.core.errors import Unavailable
+from holdfast.core.idempotency import KeyClaim, KeyHolder
+from holdfast.core.job import Attempt, Progress, Record
+from holdfast.core.states import State
+from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from
+from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.transaction import Change
+
+LOCK_TRIES: Final = 50
+TALLY_ROWS: Final = 1000
+SWEEP_OVERLAP: Final = timedelta(minutes=1)
+FULL_SWEEP_EVERY: Final = 60
+BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Executor(Protocol):
+    """A connection in a transaction, of whichever driver."""
+
+    async def fetch(self, sql: str, *arguments: Any) -> Sequence[Row]: ...
+
+
+class Sweep:
+    """Where the search for past times starts. What lies before was dealt with; dead rows there need not be walked.
+
+    A transaction may commit late, so searches overlap, and now and then one starts from the beginning.
+    """
+
+    def __init__(self) -> None:
+        self._until = BEGINNING
+        self._count = 0
+
+    def start(self) -> datetime:
+        is_full = self._count % FULL_SWEEP_EVERY == 0
+        self._count += 1
+        return BEGINNING if is_full else max(BEGINNING, self._until - SWEEP_OVERLAP)
+
+    def finished(self, now: datetime) -> None:
+        self._until = now
+
+
+class Sweeps:
+    def __init__(self) -> None:
+        self.due = Sweep()
+        self.expired = Sweep()
+
+
+class PostgresTransaction:
+    def __init__(self, executor: Executor, statements: Statements, now: datetime, sweeps: Sweeps) -> None:
+        self._executor = executor
+        self._sql = statements
+        self._sweeps = sweeps
+        self._taken_keys: set[tuple[str, str]] = set()
+        self.now = now
+        self.awakened: set[str] = set()
+        """Queues in which jobs became claimable."""
+
+    async def _run(self, name: str, *arguments: Any) -> Sequence[Row]:
+        return await self._executor.fetch(self._sql[name], *arguments)
+
+    async def _inline(self, text: str, *arguments: Any) -> Sequence[Row]:
+        return await self._executor.fetch(text.replace("{schema}", self._sql.schema), *arguments)
+
+    # jobs
+
+    async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
+        found: dict[int, Record] = {}
+        missing = sorted(set(seqs))
+        for _ in range(LOCK_TRIES):
+            if missing:
+                found.update((row["seq"], record_from(row)) for row in await self._run("lock", missing))
+                missing = [seq for seq in missing if seq not in found]
+            if missing:
+                rows = await self._inline("SELECT seq FROM {schema}.job WHERE seq = ANY ($1::bigint[])", missing)
+                missing = sorted(row["seq"] for row in rows)
+            if not missing:
+                return {seq: found[seq] for seq in sorted(found)}
+        raise Unavailable(f"jobs kept moving while they were to be locked ({len(missing)} of them); repeat the call")
+
+    async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]:
+        rows = await self._inline("SELECT id, seq FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
+        records = await self.lock([row["seq"] for row in rows])
+        return {record.id: record for record in records.values()}
+
+    async def existing_ids(self, ids: Collection[UUID]) -> set[UUID]:
+        rows = await self._inline("SELECT id FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
+        return {row["id"] for row in rows}
+
+    async def reserve_seqs(self, count: int) -> list[int]:
+        sql = "SELECT nextval('{schema}.job_seq') AS seq FROM generate_series(1, $1::int)"
+        return sorted(row["seq"] for row in await self._inline(sql, count))
+
+    async def insert(self, jobs: Sequence[tuple[Record, NewJob]]) -> None:
+        await self._run(
+            "insert_jobs",
+            [r.seq for r, _ in jobs],
+            [r.id for r, _ in jobs],
+            [r.type for r, _ in jobs],
+            [r.queue for r, _ in jobs],
+            [int(r.priority) for r, _ in jobs],
+            [r.depth for r, _ in jobs],
+            [job.payload.data for _, job in jobs],
+            [job.payload.is_json for _, job in jobs],
+            [r.created_at for r, _ in jobs],
+            [r.run_at for r, _ in jobs],
+            [r.max_attempts for r, _ in jobs],
+            [r.visibility_seconds for r, _ in jobs],
+            [r.lifetime_seconds for r, _ in jobs],
+            [r.spawned_by for r, _ in jobs],
+            [job.options.encode() for _, job in jobs],
+        )
+        await self._stand([record for record, _ in jobs])
+        await self._count(Counter((record.queue, record.state) for record, _ in jobs))
+        tags = [(record.seq, name, value) for record, job in jobs for name, value in job.tags.items()]
+        if tags:
+            sql = (
+                "INSERT INTO {schema}.tag (job, name, value) SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])"
+            )
+            await self._inline(sql, *map(list, zip(*tags, strict=True)))
+
+    async def write(self, changes: Sequence[Change]) -> None:
+        moved = [change for change in changes if change.before.state is not change.after.state]
+        for table in sorted({_table(change.before.state) for change in moved}):
+            seqs = [change.before.seq for change in moved if _table(change.before.state) == table]
+            await self._inline(f"DELETE FROM {{schema}}.{table} WHERE job = ANY ($1::bigint[])", seqs)
+        await self._stand([change.after for change in moved])
+        await self._amend([change.after for change in changes if change.before.state is change.after.state])
+        deltas: Counter[tuple[str, State]] = Counter()
+        for change in moved:
+            deltas[change.before.queue, change.before.state] -= 1
+            deltas[change.after.queue, change.after.state] += 1
+        await self._count(deltas)
+
+    async def _stand(self, records: Sequence[Record]) -> None:
+        """Insert each record into the table of its state."""
+        ready = [record for record in records if record.state is State.SCHEDULED]
+        waiting = [record for record in records if _table(record.state) == "waiting"]
+        ended = [record for record in records if record.state.is_terminal]
+        self.awakened.update(record.queue for record in ready)
+        if ready:
+            await self._run(
+                "insert_ready",
+                [r.seq for r in ready],
+                [r.queue for r in ready],
+                [int(r.priority) for r in ready],
+                *_carried(ready),
+                [r.lifetime_ends_at for r in ready],
+            )
+        if waiting:
+            await self._run(
+                "insert_waiting",
+                [r.seq for r in waiting],
+                [r.state for r in waiting],
+                *_carried(waiting),
+                [r.lifetime_ends_at for r in waiting],
+                [r.due_at for r in waiting],
+                [r.updated_at for r in waiting],
+            )
+        if ended:
+            await self._run(
+                "insert_ended",
+                [r.seq for r in ended],
+                [r.state for r in ended],
+                *_carried(ended),
+                [r.owner for r in ended],
+                [r.completed_at for r in ended],
+                [r.ended_by for r in ended],
+                [encode_failure(r.failure) for r in ended],
+                [r.result for r in ended],
+            )
+
+    async def _amend(self, records: Sequence[Record]) -> None:
+        """Write what may change while a job stays where it is."""
+        for table in sorted({_table(record.state) for record in records}):
+            here = [record for record in records if _table(record.state) == table]
+            columns, sets, types = "has_dependents", "has_dependents = g.has_dependents", "$2::boolean[]"
+            arguments: list[list[Any]] = [[r.seq for r in here], [r.has_dependents for r in here]]
+            if table == "running":
+                columns += ", cancel_requested, expires_at"
+                sets += ", cancel_requested = g.cancel_requested, expires_at = g.expires_at"
+                types += ", $3::boolean[], $4::timestamptz[]"
+                arguments += [[r.cancel_requested for r in here], [r.expires_at for r in here]]
+            if table == "ended":
+                columns, sets, types = (
+                    columns + ", ended_by",
+                    sets + ", ended_by = g.ended_by",
+                    types + ", $3::bigint[]",
+                )
+                arguments.append([r.ended_by for r in here])
+            await self._inline(
+                f"UPDATE {{schema}}.{table} t SET {sets} FROM unnest($1::bigint[], {types}) AS g (job, {columns}) "
+                "WHERE t.job = g.job",
+                *arguments,
+            )
+
+    async def _count(self, deltas: Counter[tuple[str, State]]) -> None:
+        rows = [(queue, state, delta) for (queue, state), delta in deltas.items() if delta]
+        if rows:
+            await self._run("insert_tally", *map(list, zip(*rows, strict=True)))
+
+    async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
+        await self._run(
+            "insert_attempts",
+            [a.id for _, a in attempts],
+            [seq for seq, _ in attempts],
+            [a.number for _, a in attempts],
+            [a.version for _, a in attempts],
+            [a.owner for _, a in attempts],
+            [a.started_at for _, a in attempts],
+            [a.ended_at for _, a in attempts],
+            [a.previous_id for _, a in attempts],
+            [a.is_ended_by_holder for _, a in attempts],
+            [encode_failure(a.failure) for _, a in attempts],
+        )
+
+    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
+        sql = "SELECT token FROM {schema}.attempt WHERE token = ANY ($1::uuid[]) AND is_ended_by_holder"
+        return {row["token"] for row in await self._inline(sql, list(tokens))}
+
+    async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
+        # One row a job in one statement: of several notes on one job the newest value of each kind counts.
+        merged: dict[int, tuple[Progress | None, bytes | None]] = {}
+        for seq, progress, checkpoint in notes:
+            old_progress, old_checkpoint = merged.get(seq, (None, None))
+            merged[seq] = (
+                progress if progress is not None else old_progress,
+                checkpoint if checkpoint is not None else old_checkpoint,
+            )
+        await self._run(
+            "save_notes",
+            list(merged),
+            [p.percent if p else None for p, _ in merged.values()],
+            [p.message if p else None for p, _ in merged.values()],
+            [c for _, c in merged.values()],
+        )
+
+    # keys
+
+    async def lock_keys(self, claims: Sequence[KeyClaim]) -> list[KeyHolder | None]:
+        # Two submits of one call may ask for the same key; the database is asked once.
+        first = {(claim.job_type, claim.key): claim for claim in reversed(claims)}
+        rows = await self._run(
+            "lock_keys",
+            [name[0] for name in first],
+            [name[1] for name in first],
+            [claim.job_id for claim in first.values()],
+            [claim.digest for claim in first.values()],
+            [claim.expires_at for claim in first.values()],
+        )
+        holders: dict[tuple[str, str], KeyHolder] = {}
+        for row in rows:
+            name = (row["job_type"], row["key"])
+            if row["is_free"]:
+                self._taken_keys.add(name)
+            else:
+                holders[name] = KeyHolder(job_id=row["job_id"], digest=row["digest"], expires_at=row["expires_at"])
+        return [holders.get((claim.job_type, claim.key)) for claim in claims]
+
+    async def put_keys(self, claims: Sequence[KeyClaim]) -> None:
+        sql = """
+            UPDATE {schema}.idempotency held SET job_id = g.job_id, digest = g.digest, expires_at = g.expires_at
+            FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::timestamptz[])
+                AS g (job_type, key, job_id, digest, expires_at)
+            WHERE held.job_type = g.job_type AND held.key = g.key
+        """
+        self._taken_keys -= {(claim.job_type, claim.key) for claim in claims}
+        await self._inline(
+            sql,
+            [claim.job_type for claim in claims],
+            [claim.key for claim in claims],
+            [claim.job_id for claim in claims],
+            [claim.digest for claim in claims],
+            [claim.expires_at for claim in claims],
+        )
+
+    async def drop_keys(self, claims: Sequence[KeyClaim]) -> None:
+        names = [n for n in {(claim.job_type, claim.key) for claim in claims} if n in self._taken_keys]
+        if names:
+            sql = """
+                DELETE FROM {schema}.idempotency held USING unnest($1::text[], $2::text[]) AS g (job_type, key)
+                WHERE held.job_type = g.job_type AND held.key = g.key
+            """
+            await self._inline(sql, [name[0] for name in names], [name[1] for name in names])
+
+    # edges
+
+    async def add_edges(self, edges: Sequence[Edge]) -> None:
+        sql = """
+            INSERT INTO {schema}.edge (child, parent, kind, is_open)
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[])
+            ON CONFLICT (child, parent) DO UPDATE SET is_open = excluded.is_open
+        """
+        await self._inline(sql, *_edge_columns(edges))
+
+    async def edges_to(self, children: Collection[int]) -> list[Edge]:
+        sql = "SELECT * FROM {schema}.edge WHERE child = ANY ($1::bigint[]) ORDER BY child, parent"
+        return [edge_from(row) for row in await self._inline(sql, list(children))]
+
+    async def edges_from(self, parents: Collection[int]) -> list[Edge]:
+        sql = "SELECT * FROM {schema}.edge WHERE parent = ANY ($1::bigint[]) ORDER BY parent, child"
+        return [edge_from(row) for row in await self._inline(sql, list(parents))]
+
+    async def open_edges_from(self, parents: Collection[int], *, limit: int) -> list[Edge]:
+        sql = """
+            SELECT * FROM {schema}.edge WHERE parent = ANY ($1::bigint[]) AND is_open ORDER BY parent, child LIMIT $2
+        """
+        return [edge_from(row) for row in await self._inline(sql, list(parents), limit)]
+
+    async def set_edges(self, edges: Sequence[Edge]) -> None:
+        sql = """
+            UPDATE {schema}.edge e SET is_open = g.is_open
+            FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[]) AS g (child, parent, kind, is_open)
+            WHERE e.child = g.child AND e.parent = g.parent
+        """
+        await self._inline(sql, *_edge_columns(edges))
+
+    async def close_alternatives(self, children: Collection[int]) -> None:
+        sql = "UPDATE {schema}.edge SET is_open = false WHERE child = ANY ($1::bigint[]) AND kind = 'AFTER_ANY'"
+        await self._inline(sql, list(children))
+
+    async def with_open_edges(self, children: Collection[int]) -> set[int]:
+        sql = """
+            SELECT g.child FROM unnest($1::bigint[]) AS g (child)
+            WHERE EXISTS (SELECT FROM {schema}.edge e WHERE e.child = g.child AND e.is_open)
+        """
+        return {row["child"] for row in await self._inline(sql, list(children))}
+
+    async def spawned(self, parents: Collection[int]) -> list[Record]:
+        sql = "SELECT seq FROM {schema}.job WHERE spawned_by = ANY ($1::bigint[])"
+        rows = await self._inline(sql, list(parents))
+        return list((await self.lock([row["seq"] for row in rows])).values())
+
+    # marks
+
+    async def mark(self, seqs: Collection[int]) -> None:
+        sql = "INSERT INTO {schema}.mark (job) SELECT * FROM unnest($1::bigint[]) ON CONFLICT DO NOTHING"
+        await self._inline(sql, list(seqs))
+
+    async def take_marks(self, *, limit: int) -> list[int]:
+        sql = """
+            DELETE FROM {schema}.mark WHERE job = ANY (ARRAY(
+                SELECT job FROM {schema}.mark ORDER BY job LIMIT $1 FOR UPDATE SKIP LOCKED
+            )) RETURNING job
+        """
+        return sorted(row["job"] for row in await self._inline(sql, limit))
+
+    # time
+
+    async def _found(self, rows: Sequence[Row]) -> list[Record]:
+        seqs = [row["seq"] for row in rows]
+        records = await self.lock(seqs) if seqs else {}
+        return [records[seq] for seq in seqs if seq in records]
+
+    async def find_due(self, *, limit: int) -> list[Record]:
+        rows = await self._run("find_due", self.now, self._sweeps.due.start(), limit)
+        if len(rows) < limit:
+            self._sweeps.due.finished(self.now)
+        return await self._found(rows)
+
+    async def find_expired(self, *, limit: int) -> list[Record]:
+        rows = await self._run("find_expired", self.now, self._sweeps.expired.start(), limit)
+        if len(rows) < limit:
+            self._sweeps.expired.finished(self.now)
+        return await self._found(rows)
+
+    async def find_overaged(self, *, limit: int) -> list[Record]:
+        return await self._found(await self._run("find_overaged", self.now, limit))
+
+    async def find_unknown_leases(
+        self, owner: UUID, *, known: Collection[tuple[int, UUID]], claiming: Collection[UUID]
+    ) -> list[Record]:
+        seqs = [seq for seq, _ in known]
+        tokens = [token for _, token in known]
+        return await self._found(await self._run("find_unknown", owner, seqs, tokens, list(claiming)))
+
+    async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
+        return await self._found(await self._run("find_lost", limit))
+
+    async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
+        latest = self.now - timedelta(seconds=timeout_seconds)
+        sql = "UPDATE {schema}.worker SET is_lost = true WHERE seen_at < $1::timestamptz AND NOT is_lost"
+        await self._inline(sql, latest)
+
+    async def beat(self, *, timeout_seconds: float) -> datetime:
+        (row,) = await self._run("beat", self.now, timeout_seconds)
+        counts_from: datetime = row["counts_from"]
+        return counts_from
+
+    async def remove_ended(self, tick: Tick) -> int:
+        sql = """
+            DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM {schema}.idempotency WHERE expires_at <= $1::timestamptz
+                LIMIT $2 FOR UPDATE SKIP LOCKED
+            ))
+        """
+        await self._inline(sql, self.now, tick.batch)
+        sql = """
+            DELETE FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < $1::timestamptz
+                AND NOT EXISTS (SELECT FROM {schema}.running r WHERE r.owner = w.id)
+        """
+        await self._inline(sql, self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
+        await self._run("tally_compact", TALLY_ROWS)
+        (row,) = await self._run(
+            "retention",
+            self.now - timedelta(seconds=tick.completed_retention_seconds),
+            self.now - timedelta(seconds=tick.dead_retention_seconds),
+            self.now,
+            tick.batch,
+        )
+        removed: int = row["removed"]
+        return removed
+
+
+def _table(state: State) -> str:
+    if state is State.SCHEDULED:
+        return "ready"
+    if state is State.RUNNING:
+        return "running"
+    return "ended" if state.is_terminal else "waiting"
+
+
+def _carried(records: Sequence[Record]) -> list[list[Any]]:
+    return [
+        [r.version for r in records],
+        [r.attempt for r in records],
+        [r.replays for r in records],
+        [r.is_fragile for r in records],
+        [r.has_dependents for r in records],
+        [r.scheduled_at for r in records],
+        [r.started_at for r in records],
+        [r.last_token for r in records],
+    ]
+
+
+def _edge_columns(edges: Sequence[Edge]) -> list[list[Any]]:
+    return [
+        [edge.child for edge in edges],
+        [edge.parent for edge in edges],
+        [edge.kind for edge in edges],
+        [edge.is_open for edge in edges],
+    ]

@@ -1,0 +1,99 @@
+"""LISTEN and NOTIFY, off the write path.
+
+Notifications are sent after the commit, coalesced, at most one batch every few milliseconds, on any connection;
+LISTEN has a connection of its own. With either switched off, or lost, everything stays right and is only found later,
+by polling.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from holdfast.stores.wakeup import Wakeups
+
+NOTIFY_EVERY_SECONDS: Final = 0.005
+RECONNECT_AFTER_SECONDS: Final = 1.0
+PROBE_EVERY_SECONDS: Final = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Tells other processes in which queues there is work."""
+
+    def __init__(self, send: Callable[[list[str]], Awaitable[None]]) -> None:
+        self._send = send
+        self._pending: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def announce(self, queues: Iterable[str]) -> None:
+        self._pending.update(queues)
+        if self._pending and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._pending:
+                queues, self._pending = sorted(self._pending), set()
+                # Only a hint: pollers find the work without it.
+                with contextlib.suppress(Exception):
+                    await self._send(queues)
+                await asyncio.sleep(NOTIFY_EVERY_SECONDS)
+        finally:
+            self._task = None
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Listener:
+    """Hears of work in other processes; reconnects for as long as it is open."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Any]], channel: str, wakeups: Wakeups) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._wakeups = wakeups
+        self._task: asyncio.Task[None] | None = None
+        self.is_listening = asyncio.Event()
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                logger.info("listening for work was interrupted, polling goes on: %s", error)
+            finally:
+                self.is_listening.clear()
+            await asyncio.sleep(RECONNECT_AFTER_SECONDS)
+
+    async def _listen(self) -> None:
+        connection = await self._connect()
+        try:
+            await connection.add_listener(self._channel, self._heard)
+            self.is_listening.set()
+            # What happened while nobody listened is unknown: everyone looks once.
+            self._wakeups.wake_all()
+            while True:
+                await asyncio.sleep(PROBE_EVERY_SECONDS)
+                await connection.fetchval("SELECT 1", timeout=PROBE_EVERY_SECONDS)
+        finally:
+            connection.terminate()
+
+    def _heard(self, _connection: Any, _process_id: int, _channel: str, payload: object) -> None:
+        self._wakeups.wake(str(payload).split("\n"))
