@@ -52,8 +52,9 @@ class Payload:
         """SHA-256 of the canonical JSON, or of the raw bytes."""
         if not self.is_json:
             return hashlib.sha256(self.data).digest()
-        canonical = json.dumps(json.loads(self.data), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode("utf-8")).digest()
+        canonical = json.dumps(json.loads(self.data), sort_keys=True, separators=(",", ":"))
+        # ASCII: JSON can escape what UTF-8 cannot say (half a surrogate pair).
+        return hashlib.sha256(canonical.encode("ascii")).digest()
 
 
 EMPTY = Payload(b"{}")

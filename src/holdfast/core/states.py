@@ -44,6 +44,8 @@ class State(StrEnum):
 WAITING: Final = (State.PENDING, State.DELAYED, State.RETRYING)
 LIVE: Final = (State.PENDING, State.DELAYED, State.SCHEDULED, State.RUNNING, State.RETRYING)
 TERMINAL: Final = (State.COMPLETED, State.FAILED, State.DEAD_LETTER, State.CANCELLED)
+DONE: Final = (State.COMPLETED, State.CANCELLED)
+"""Nothing can change these any more."""
 REPLAYABLE: Final = (State.FAILED, State.DEAD_LETTER)
 
 

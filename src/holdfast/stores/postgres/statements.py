@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.errors import ConfigError
-from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING
+from holdfast.core.states import DONE, REPLAYABLE, TERMINAL, WAITING
 
 
 class Statements:
@@ -26,6 +26,7 @@ class Statements:
             text.replace("{schema}", self.schema)
             .replace("{waiting_states}", _literals(WAITING))
             .replace("{ended_states}", _literals(TERMINAL))
+            .replace("{done_states}", _literals(DONE))
             .replace("{dead_states}", _literals(REPLAYABLE))
             .replace("{dependency_kinds}", _literals(tuple(DependencyKind)))
         )

@@ -54,7 +54,7 @@ from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translated
 from holdfast.stores.postgres.rows import Row, claimed_from, plain_columns
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.transaction import Executor, PostgresTransaction, Sweeps
+from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
 from holdfast.stores.postgres.wake import Listener, Notifier
 from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs import tick as tick_verbs
@@ -376,26 +376,21 @@ class PostgresStore:
             [lease.seq for lease in heartbeat.held],
             [lease.token for lease in heartbeat.held],
             1 - limits.EXTEND_AFTER_FRACTION,
+            list(heartbeat.claiming),
         )
         is_known = rows[0]["known"] > 0
         valid = {row["token"] for row in rows if row["token"] is not None}
         handed_back = 0
-        if is_known:
-            handed_back = await self._hand_back(heartbeat.worker, heartbeat.held, heartbeat.claiming)
+        if is_known and rows[0]["owned"] > len(valid - heartbeat.claiming):
+            handed_back = await self._transact(
+                lambda tx: hand_back_unknown(tx, heartbeat.worker, known=heartbeat.held, claiming=heartbeat.claiming)
+            )
         return HeartbeatAnswer(
             is_known=is_known,
             lost=frozenset(lease.token for lease in heartbeat.held) - valid,
             cancel_requested=frozenset(row["token"] for row in rows if row["cancel_requested"]),
             handed_back=handed_back,
         )
-
-    async def _hand_back(self, worker: UUID, known: Sequence[Lease], claiming: frozenset[UUID]) -> int:
-        # One read in the usual case, where nothing is unknown; a transaction only if something is.
-        rows = await self._fetch(f"SELECT job, token FROM {self._sql.schema}.running WHERE owner = $1::uuid", worker)
-        pairs = {(lease.seq, lease.token) for lease in known}
-        if all((row["job"], row["token"]) in pairs or row["token"] in claiming for row in rows):
-            return 0
-        return await self._transact(lambda tx: hand_back_unknown(tx, worker, known=known, claiming=claiming))
 
     async def register(self, worker_id: UUID, *, name: str) -> None:
         sql = f"""
@@ -442,8 +437,20 @@ class PostgresStore:
         self._announce({queue})
 
     async def tick(self, tick: Tick) -> TickReport:
-        reports = [await self._transact(_bound(part, tick)) for part in tick_verbs.PARTS]
-        return tick_verbs.total(reports)
+        """One statement asks whether there is anything to do; only the parts that have work run."""
+        (row,) = await self._fetch(
+            self._sql["tick"],
+            self._now,
+            tick.worker_timeout_seconds,
+            self._sweeps.due.start(),
+            self._sweeps.expired.start(),
+            tick.completed_retention_seconds,
+            tick.dead_retention_seconds,
+            TALLY_ROWS,
+            limits.WORKER_RETENTION_SECONDS,
+        )
+        parts = [part for part in tick_verbs.PARTS if row[part.__name__]]
+        return tick_verbs.total([await self._transact(_bound(part, tick)) for part in parts])
 
     # reads
 

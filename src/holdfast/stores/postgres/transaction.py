@@ -47,11 +47,12 @@ class Sweep:
 
     def start(self) -> datetime:
         is_full = self._count % FULL_SWEEP_EVERY == 0
-        self._count += 1
         return BEGINNING if is_full else max(BEGINNING, self._until - SWEEP_OVERLAP)
 
     def finished(self, now: datetime) -> None:
+        """Everything up to ``now`` was found."""
         self._until = now
+        self._count += 1
 
 
 class Sweeps:

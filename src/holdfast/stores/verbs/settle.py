@@ -10,7 +10,7 @@ from holdfast.core.commands import Completed, SettleAnswer, Settled, Settlement,
 from holdfast.core.decisions import Decision
 from holdfast.core.dependencies import DependencyKind, Edge
 from holdfast.core.errors import HoldfastError, JobNotFound, StaleLease
-from holdfast.core.job import Lease, Record
+from holdfast.core.job import Lease, Progress, Record
 from holdfast.core.states import State
 from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs.change import propagate, write
@@ -21,39 +21,48 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
     records = await tx.lock({one.lease.seq for one in settlements})
     by_holder = await _already_settled(tx, settlements, records)
     answers: list[SettleAnswer] = []
+    changes: list[tuple[Record, Decision]] = []
+    notes: list[tuple[int, Progress | None, bytes | None]] = []
     for one in settlements:
         record = records.get(one.lease.seq)
         if record is None or record.id != one.lease.job_id:
             answers.append(JobNotFound(one.lease.job_id))
         elif record.token == one.lease.token:
-            answer = await _settle_one(tx, record, one)
-            answers.append(answer)
-            if isinstance(answer, Settled):
-                by_holder.add(one.lease.token)
-                records.update(await tx.lock({record.seq}))
+            try:
+                before, decision = await _decide(tx, record, one)
+            except HoldfastError as refusal:
+                answers.append(refusal)
+                continue
+            changes.append((before, decision))
+            notes.append((record.seq, one.progress, None))
+            # A second settlement of the same lease in this call is a repeat of the first.
+            records[record.seq] = decision.record
+            by_holder.add(one.lease.token)
+            answers.append(Settled(decision.record.state))
         elif one.lease.token in by_holder:
             answers.append(Settled(record.state, is_repeat=True))
         else:
             answers.append(stale(one.lease, record))
+    await write(tx, changes)
+    notes = [note for note in notes if note[1] is not None]
+    if notes:
+        await tx.save_notes(notes)
     await propagate(tx)
     return answers
 
 
-async def _settle_one(tx: Transaction, record: Record, settlement: Settlement) -> SettleAnswer:
+async def _decide(tx: Transaction, record: Record, settlement: Settlement) -> tuple[Record, Decision]:
     """Refusals come before any write, so that one leaves nothing behind."""
     outcome = settlement.outcome
-    try:
-        decision = decisions.settle(record, outcome, now=tx.now)
-        if settlement.progress is not None:
-            require_valid_progress(settlement.progress)
-        if isinstance(outcome, Completed) and outcome.spawn:
-            await _spawn(tx, record, outcome)
-    except HoldfastError as refusal:
-        return refusal
-    await write(tx, [(record, decision)])
+    decision = decisions.settle(record, outcome, now=tx.now)
     if settlement.progress is not None:
-        await tx.save_notes([(record.seq, settlement.progress, None)])
-    return Settled(decision.record.state)
+        require_valid_progress(settlement.progress)
+    if isinstance(outcome, Completed) and outcome.spawn:
+        await _spawn(tx, record, outcome)
+        # A child may wait for its parent, which then has a dependent that it did not have before.
+        record = (await tx.lock({record.seq}))[record.seq]
+        decision = decisions.settle(record, outcome, now=tx.now)
+    return record, decision
 
 
 async def _spawn(tx: Transaction, parent: Record, outcome: Completed) -> None:

@@ -1,6 +1,6 @@
 -- heartbeat: a worker is alive, and its leases go on. One statement however many jobs it holds.
 -- Guarantees: only leases with the token named are touched, and only after a third of their visibility timeout.
--- Locks: the worker's row and the rows extended. Index: worker_pkey, running_pkey.
+-- Locks: the worker's row and the rows extended. Index: worker_pkey, running_pkey, running_owner.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
@@ -24,6 +24,12 @@ extended AS (
     WHERE r.job = h.job AND r.token = h.token
         AND h.expires_at - clock.now < make_interval(secs => h.visibility_seconds * $5::float8)
 )
-SELECT h.token, h.cancel_requested, (SELECT count(*) FROM seen) AS known
+SELECT
+    h.token, h.cancel_requested,
+    (SELECT count(*) FROM seen) AS known,
+    (
+        SELECT count(*) FROM {schema}.running r
+        WHERE r.owner = $2::uuid AND NOT r.token = ANY ($6::uuid[])
+    ) AS owned
 FROM clock
 LEFT JOIN held h ON true

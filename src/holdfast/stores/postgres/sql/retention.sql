@@ -1,11 +1,10 @@
 -- tick: remove a batch of ended jobs past their retention, oldest first, with all that belongs to them.
 -- Guarantees: nothing goes that a live job waits for, whose dependents are still to be told, or whose key still answers.
--- Locks: the rows removed, skipping locked ones. Index: ended_completed_at, the primary keys.
-WITH picked AS MATERIALIZED (
-    SELECT e.job, e.state
+-- Locks: the rows removed, skipping locked ones. Index: ended_done, ended_dead, the primary keys.
+WITH old_done AS MATERIALIZED (
+    SELECT e.job, e.state, e.completed_at
     FROM {schema}.ended e
-    WHERE e.completed_at <= greatest($1::timestamptz, $2::timestamptz)
-        AND e.completed_at <= CASE WHEN e.state IN ({dead_states}) THEN $2::timestamptz ELSE $1::timestamptz END
+    WHERE e.state IN ({done_states}) AND e.completed_at <= $1::timestamptz
         AND NOT EXISTS (SELECT FROM {schema}.mark m WHERE m.job = e.job)
         AND (NOT e.has_dependents OR NOT EXISTS (
             SELECT FROM {schema}.edge d WHERE d.parent = e.job
@@ -13,9 +12,29 @@ WITH picked AS MATERIALIZED (
         AND NOT EXISTS (
             SELECT FROM {schema}.job j, {schema}.idempotency k
             WHERE j.seq = e.job AND k.job_id = j.id AND k.expires_at > $3::timestamptz)
-    ORDER BY e.completed_at, e.job
+    ORDER BY e.completed_at
     LIMIT $4
     FOR UPDATE SKIP LOCKED
+),
+old_dead AS MATERIALIZED (
+    SELECT e.job, e.state, e.completed_at
+    FROM {schema}.ended e
+    WHERE e.state IN ({dead_states}) AND e.completed_at <= $2::timestamptz
+        AND NOT EXISTS (SELECT FROM {schema}.mark m WHERE m.job = e.job)
+        AND (NOT e.has_dependents OR NOT EXISTS (
+            SELECT FROM {schema}.edge d WHERE d.parent = e.job
+                AND NOT EXISTS (SELECT FROM {schema}.ended x WHERE x.job = d.child)))
+        AND NOT EXISTS (
+            SELECT FROM {schema}.job j, {schema}.idempotency k
+            WHERE j.seq = e.job AND k.job_id = j.id AND k.expires_at > $3::timestamptz)
+    ORDER BY e.completed_at
+    LIMIT $4
+    FOR UPDATE SKIP LOCKED
+),
+picked AS MATERIALIZED (
+    SELECT * FROM (SELECT * FROM old_done UNION ALL SELECT * FROM old_dead) old
+    ORDER BY old.completed_at, old.job
+    LIMIT $4
 ),
 seqs AS MATERIALIZED (SELECT ARRAY(SELECT job FROM picked) AS jobs),
 gone AS (DELETE FROM {schema}.ended e USING seqs WHERE e.job = ANY (seqs.jobs) RETURNING e.job, e.state),

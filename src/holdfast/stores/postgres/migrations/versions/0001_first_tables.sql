@@ -98,7 +98,9 @@ CREATE TABLE {schema}.ended (
     failure text,
     result bytea
 );
-CREATE INDEX ended_completed_at ON {schema}.ended (completed_at);
+-- A row is in one of these two: success and cancellation are kept for another time than the dead.
+CREATE INDEX ended_done ON {schema}.ended (completed_at) WHERE state IN ({done_states});
+CREATE INDEX ended_dead ON {schema}.ended (completed_at) WHERE state IN ({dead_states});
 CREATE INDEX ended_seldom ON {schema}.ended (state, job) WHERE state <> 'COMPLETED';
 
 -- child waits for parent; open until what the edge asks for has happened.

@@ -1,0 +1,92 @@
+"""Connections to the file, and the lock that every writer takes.
+
+``BEGIN IMMEDIATE`` is the only statement here that can find the file locked: in WAL mode a reader never waits, and a
+writer that has begun never does again. So the wait stands in one place, ``begin``, and "database is locked" cannot
+come from anywhere else. It is a loop of short random sleeps, not SQLite's own, whose sleeps grow to 100 ms: with
+several busy processes those would leave the file idle most of the time.
+"""
+
+import random
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final, Literal
+
+from holdfast.core.errors import ConfigError
+from holdfast.stores.sqlite.errors import is_busy
+
+Synchronous = Literal["FULL", "NORMAL"]
+
+OLDEST_SQLITE: Final = (3, 37, 0)
+"""STRICT tables; RETURNING is older."""
+BUSY_SECONDS: Final = 30.0
+"""How long a caller may be kept waiting by other writers before it is told."""
+SHORTEST_SLEEP_SECONDS: Final = 0.0002
+LONGEST_SLEEP_SECONDS: Final = 0.002
+CACHE_KIBIBYTES: Final = 32 * 1024
+CHECKPOINT_PAGES: Final = 4000
+"""16 MiB of log between two checkpoints: pages written again and again in that time are copied once."""
+WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""What a log that has grown beyond is cut back to."""
+CACHED_STATEMENTS: Final = 512
+
+
+def require_supported() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(str(part) for part in OLDEST_SQLITE)
+        raise ConfigError(
+            f"this Python is linked to SQLite {sqlite3.sqlite_version}; Holdfast needs {wanted} or newer (STRICT tables)"
+        )
+
+
+def require_file(path: str) -> Path:
+    """The path of a real file: what lives in memory has one connection only, and is gone with it."""
+    if not path or path.startswith(":memory:") or path.startswith("file:"):
+        raise ConfigError(f"{path!r} is not the path of a file; for a store in memory use memory://")
+    return Path(path)
+
+
+def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
+    """A connection of one thread's own (made here, used there)."""
+    connection = sqlite3.connect(
+        path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=CACHED_STATEMENTS
+    )
+    try:
+        _set_up(connection, synchronous)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
+    (mode,) = _patiently(connection, "PRAGMA journal_mode = WAL")
+    if mode != "wal":
+        raise ConfigError(f"the database stays in journal mode {mode!r}: its file system cannot share memory (WAL)")
+    for pragma in (
+        f"synchronous = {synchronous}",
+        "foreign_keys = OFF",
+        "temp_store = MEMORY",
+        f"cache_size = -{CACHE_KIBIBYTES}",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        f"journal_size_limit = {WAL_LIMIT_BYTES}",
+    ):
+        _patiently(connection, f"PRAGMA {pragma}")
+
+
+def begin(connection: sqlite3.Connection, statement: str = "BEGIN IMMEDIATE") -> None:
+    """Begin as soon as the file lets us; sqlite3.OperationalError (busy) after BUSY_SECONDS."""
+    _patiently(connection, statement)
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> tuple[object, ...]:
+    deadline: float | None = None
+    while True:
+        try:
+            row: tuple[object, ...] | None = connection.execute(statement).fetchone()
+            return row or ()
+        except sqlite3.OperationalError as error:
+            deadline = deadline or time.monotonic() + BUSY_SECONDS
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(SHORTEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS))

@@ -1,0 +1,111 @@
+"""A thread with a connection of its own and a queue of operations, and asyncio on the other side.
+
+Whatever is queued when the thread gets to it is served as one group: it never waits for company. The answers of a group
+go back to each event loop in one call.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final, TypeVar
+
+from holdfast.core.errors import UsageError
+
+Answer = TypeVar("Answer")
+
+MAX_GROUP: Final = 256
+"""Operations that share a transaction."""
+
+
+@dataclass(slots=True)
+class Operation:
+    work: Callable[[Any], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    answer: Any = None
+    error: BaseException | None = None
+
+
+class Lane:
+    """Subclasses say what serving a group means."""
+
+    def __init__(self, name: str, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor()
+        self._queue: SimpleQueue[Operation | None] = SimpleQueue()
+        self._process = os.getpid()
+        self._is_closed = False
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Callable[[Any], Answer]) -> Answer:
+        """Run ``work`` on the lane's thread, inside a transaction; returns when that has ended."""
+        if self._is_closed:
+            raise UsageError("the store is closed")
+        if self._process != os.getpid():
+            raise UsageError("the store was opened before this process was forked; open one here")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        self._queue.put(Operation(work, loop, future))
+        return await future
+
+    async def close(self) -> None:
+        """What was queued before is served first."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._queue.put(None)
+            await asyncio.to_thread(self._thread.join)
+
+    def serve(self, group: list[Operation]) -> None:
+        """Give every operation its answer or its error; raises nothing."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            group, is_open = self._next_group()
+            if group:
+                self.serve(group)
+                _deliver(group)
+        self.connection.close()
+
+    def _next_group(self) -> tuple[list[Operation], bool]:
+        first = self._queue.get()
+        if first is None:
+            return [], False
+        group = [first]
+        try:
+            while len(group) < MAX_GROUP:
+                operation = self._queue.get_nowait()
+                if operation is None:
+                    return group, False
+                group.append(operation)
+        except Empty:
+            pass
+        return group, True
+
+
+def _deliver(group: list[Operation]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
+    for operation in group:
+        by_loop.setdefault(operation.loop, []).append(operation)
+    for loop, operations in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, operations)
+        except RuntimeError:
+            # The loop was closed while its operations were under way: nobody is left to be told.
+            continue
+
+
+def _resolve(operations: list[Operation]) -> None:
+    for operation in operations:
+        if operation.future.done():
+            continue
+        if operation.error is not None:
+            operation.future.set_exception(operation.error)
+        else:
+            operation.future.set_result(operation.answer)

@@ -1,0 +1,49 @@
+-- claim: lease jobs to a worker, queue by queue in the order given, inside a queue by priority and place.
+-- Guarantees: the order of holdfast_ready_claim is the order of the claim; attempt and version are counted here.
+-- Locks: the transaction has the only write lock, so what was found is still there when it is taken.
+-- Index: holdfast_ready_claim, then the primary keys.
+
+-- [worker]
+-- Is the worker known, and which queues are paused?
+SELECT w.is_lost, (SELECT json_group_array(p.queue) FROM holdfast_pause p) FROM holdfast_worker w WHERE w.id = ?1
+
+-- [queues]
+-- The queues that have claimable jobs, by stepping from one to the next: for claims that name many queues.
+WITH RECURSIVE step (queue) AS (
+    SELECT min(queue) FROM holdfast_ready
+    UNION ALL
+    SELECT (SELECT min(r.queue) FROM holdfast_ready r WHERE r.queue > step.queue) FROM step WHERE step.queue IS NOT NULL
+)
+SELECT queue FROM step WHERE queue IS NOT NULL
+
+-- [find]
+-- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all.
+SELECT r.place, r.job, r.priority, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents,
+    r.scheduled_at, r.lifetime_ends_at, r.last_token,
+    j.id, j.type, j.created_at, j.max_attempts, j.visibility_seconds, j.is_json, j.options,
+    j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
+    CASE WHEN r.version > 0 THEN (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job) END,
+    j.payload
+FROM holdfast_ready r INDEXED BY holdfast_ready_claim
+CROSS JOIN holdfast_job j ON j.seq = r.job
+WHERE r.queue = ?1 AND r.lifetime_ends_at > ?2 AND (?4 IS NULL OR j.type IN (SELECT value FROM json_each(?4)))
+ORDER BY r.priority, r.place
+LIMIT ?3
+
+-- [take]
+DELETE FROM holdfast_ready WHERE place IN (SELECT value FROM json_each(?1))
+
+-- [again]
+-- The leases a worker has, for a claim whose answer was lost. Index: holdfast_running_owner.
+SELECT r.token, r.job, j.priority, r.queue, r.version, r.attempt, r.started_at, r.expires_at, r.last_token,
+    j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
+    EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
+    (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job),
+    j.payload
+FROM holdfast_running r INDEXED BY holdfast_running_owner
+CROSS JOIN holdfast_job j ON j.seq = r.job
+WHERE r.owner = ?1 AND r.token IN ({marks})
+ORDER BY r.token
+
+-- [last_place]
+SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_ready'

@@ -1,0 +1,55 @@
+-- tick: what time has done to jobs and workers. ?1 is now, ?2 a limit, unless said otherwise.
+
+-- [find_due]
+-- DELAYED and RETRYING jobs whose time has come, in that order. Index: holdfast_waiting_due.
+SELECT job FROM holdfast_waiting INDEXED BY holdfast_waiting_due
+WHERE due_at IS NOT NULL AND due_at <= ?1
+ORDER BY due_at, job LIMIT ?2
+
+-- [find_expired]
+-- Leases past their end, worker by worker. Index: holdfast_running_owner, which also lists the owners.
+WITH RECURSIVE owner (id) AS (
+    SELECT min(owner) FROM holdfast_running
+    UNION ALL
+    SELECT (SELECT min(r.owner) FROM holdfast_running r WHERE r.owner > owner.id) FROM owner WHERE owner.id IS NOT NULL
+)
+SELECT r.job
+FROM owner CROSS JOIN holdfast_running r INDEXED BY holdfast_running_owner
+WHERE r.owner = owner.id AND r.expires_at <= ?1
+ORDER BY r.expires_at, r.job LIMIT ?2
+
+-- [find_overaged]
+-- Jobs over their lifetime that are not running. Index: holdfast_ready_lifetime, holdfast_waiting_lifetime.
+SELECT job FROM (
+    SELECT * FROM (
+        SELECT job, lifetime_ends_at FROM holdfast_ready INDEXED BY holdfast_ready_lifetime
+        WHERE lifetime_ends_at <= ?1 ORDER BY lifetime_ends_at LIMIT ?2
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT job, lifetime_ends_at FROM holdfast_waiting INDEXED BY holdfast_waiting_lifetime
+        WHERE lifetime_ends_at <= ?1 ORDER BY lifetime_ends_at LIMIT ?2
+    )
+)
+ORDER BY lifetime_ends_at, job LIMIT ?2
+
+-- [find_lost]
+-- Leases of workers given up for lost. ?1: limit. Index: holdfast_running_owner.
+SELECT r.job
+FROM holdfast_worker w CROSS JOIN holdfast_running r INDEXED BY holdfast_running_owner ON r.owner = w.id
+WHERE w.is_lost
+ORDER BY r.job LIMIT ?1
+
+-- [mark_lost]
+-- ?1: whoever was last seen before this time.
+UPDATE holdfast_worker SET is_lost = 1 WHERE seen_at < ?1 AND NOT is_lost
+
+-- [beat]
+-- Note that a tick ran. After a gap (?2), silence counts against workers only from ?3 on.
+UPDATE holdfast_beat SET
+    silence_counts_from = CASE
+        WHEN last_tick_at IS NULL OR silence_counts_from IS NULL OR ?1 - last_tick_at > ?2 THEN ?3
+        ELSE silence_counts_from
+    END,
+    last_tick_at = ?1
+RETURNING silence_counts_from

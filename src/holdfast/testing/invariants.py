@@ -1,0 +1,65 @@
+"""What is true of a store at any moment, whatever was done to it. Tests check it when they end.
+
+I1. ``read_queues`` counts exactly the jobs that ``read_page`` lists.
+I2. A job has a lease if, and only if, it is RUNNING (S1, D2 invariant 2).
+I3. A job has ended if, and only if, it has a ``completed_at``.
+I4. A job without success says why; one with success says nothing of the kind.
+I5. A job waits for a time if, and only if, it is DELAYED or RETRYING.
+I6. No two jobs share a ``seq``, an ID or a lease.
+"""
+
+from collections import Counter
+from typing import Any
+
+from holdfast.core.job import Job
+from holdfast.core.ports import Store
+from holdfast.core.states import State
+from holdfast.testing.factories import read_all
+
+Tally = dict[tuple[str, State], int]
+
+
+async def snapshot(store: Store) -> tuple[Any, ...]:
+    """Everything that can be read: equal before and after a verb that changed nothing."""
+    queues = sorted((q.name, q.is_paused, sorted(q.counts.items())) for q in await store.read_queues())
+    jobs = await read_all(store)
+    attempts = [await store.read_attempts(job.id) for job in jobs if job.lease_version]
+    return queues, jobs, attempts
+
+
+async def require_consistent(store: Store) -> None:
+    """Raise AssertionError unless I1 to I6 hold."""
+    jobs = await read_all(store)
+    assert await counted(store) == listed(jobs), "read_queues and read_page disagree (I1)"
+    for job in jobs:
+        _require_whole(job)
+    assert len({job.id for job in jobs}) == len({job.seq for job in jobs}) == len(jobs), "a job stands twice (I6)"
+    leases = [(job.lease.owner, job.lease.token) for job in jobs if job.lease is not None]
+    assert len(set(leases)) == len(leases), "two jobs share a lease (I6)"
+
+
+async def counted(store: Store) -> Tally:
+    queues = await store.read_queues()
+    assert len({queue.name for queue in queues}) == len(queues), "a queue stands twice"
+    return {(queue.name, state): n for queue in queues for state, n in queue.counts.items() if n}
+
+
+def listed(jobs: list[Job]) -> Tally:
+    return dict(Counter((job.queue, job.state) for job in jobs))
+
+
+def _require_whole(job: Job) -> None:
+    assert (job.lease is not None) == (job.state is State.RUNNING), f"I2: {job}"
+    assert (job.completed_at is not None) == job.state.is_terminal, f"I3: {job}"
+    assert (job.lifetime_ends_at is None) == job.state.is_terminal, f"I3: {job}"
+    is_dead = job.state.is_terminal and job.state is not State.COMPLETED
+    assert (job.failure is not None) == is_dead, f"I4: {job}"
+    assert job.result is None or job.state is State.COMPLETED, f"I4: {job}"
+    assert (job.due_at is not None) == (job.state in (State.DELAYED, State.RETRYING)), f"I5: {job}"
+    assert job.scheduled_at is not None or job.state is not State.SCHEDULED, f"I5: {job}"
+    assert not job.cancel_requested or job.state is State.RUNNING, f"I2: {job}"
+    assert 0 <= job.attempt <= job.lease_version, f"an attempt without a claim: {job}"
+    if job.lease is not None:
+        assert job.lease.job_id == job.id
+        assert job.lease.seq == job.seq
+        assert job.lease.version == job.lease_version

@@ -1,0 +1,12 @@
+"""The reference: what a store must do, in the plainest Python there is.
+
+Written from the specification and the port's docstrings, not from the stores: it shares no decision with them (nothing
+of ``core.decisions``, no ``judge``, no verb), only the vocabulary, the input checks and the digest. One dictionary of
+mutable jobs, linear scans, no index, no I/O. The differential test drives it beside every store and compares.
+
+``world``: what there is. ``moves``: how one job changes, and how an end spreads. Then one module a group of verbs.
+"""
+
+from holdfast.testing.model.model import Model
+
+__all__ = ["Model"]

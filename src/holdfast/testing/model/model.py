@@ -1,0 +1,120 @@
+"""The port's verbs over a World, synchronous: each reads the clock once and asks its module."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.core.commands import (
+    CancelAnswer,
+    Claim,
+    ExtendAnswer,
+    Filter,
+    Heartbeat,
+    HeartbeatAnswer,
+    Page,
+    QueueStats,
+    ReplayAnswer,
+    ReplayPage,
+    Report,
+    ReportAnswer,
+    SettleAnswer,
+    Settlement,
+    Submit,
+    SubmitAnswer,
+    Tick,
+    TickReport,
+    Worker,
+)
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.ports import Clock
+from holdfast.testing.model import leases as leasing
+from holdfast.testing.model import manage, reads, ticks
+from holdfast.testing.model import submits as submitting
+from holdfast.testing.model.world import ModelJob, World
+
+
+class Model:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.world = World(now=clock.now())
+
+    def _now(self) -> World:
+        self.world.now = self._clock.now()
+        return self.world
+
+    def submit(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:
+        return submitting.submit(self._now(), submits)
+
+    def claim(self, claim: Claim) -> list[ClaimedJob]:
+        return [reads.claimed(job) for job in leasing.claim(self._now(), claim)]
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
+        return leasing.settle(self._now(), settlements)
+
+    def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]:
+        return leasing.extend(self._now(), leases)
+
+    def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
+        return leasing.report(self._now(), reports)
+
+    def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
+        return manage.cancel(self._now(), ids)
+
+    def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]:
+        return manage.replay(self._now(), ids)
+
+    def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
+        found, next_cursor = self._search(where, limit, cursor, is_replay=True)
+        return ReplayPage(tuple(self.replay([job.id for job in found])), next_cursor)
+
+    def tick(self, tick: Tick) -> TickReport:
+        return ticks.tick(self._now(), tick)
+
+    def read(self, ids: Sequence[UUID]) -> list[Job | None]:
+        found = [self.world.jobs.get(job_id) for job_id in ids]
+        return [reads.view(self.world, job) if job else None for job in found]
+
+    def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
+        found, next_cursor = self._search(where, limit, cursor)
+        return Page(tuple(reads.view(self.world, job) for job in found), next_cursor)
+
+    def _search(
+        self, where: Filter, limit: int, cursor: int | None, *, is_replay: bool = False
+    ) -> tuple[list[ModelJob], int | None]:
+        """Newest first. The cursor is the last seq handed out, and there is one only if more would come."""
+        found = [
+            job
+            for job in reversed(self.world.jobs.values())
+            if (cursor is None or job.seq < cursor)
+            and reads.matches(job, where)
+            and (job.state.is_replayable or not is_replay)
+        ]
+        return found[:limit], found[limit - 1].seq if len(found) > limit else None
+
+    def read_attempts(self, job_id: UUID) -> list[Attempt]:
+        job = self.world.jobs.get(job_id)
+        return list(job.attempts) if job else []
+
+    def read_upstream(self, job_id: UUID) -> list[Upstream]:
+        job = self.world.jobs.get(job_id)
+        return reads.upstream(self.world, job) if job else []
+
+    def read_queues(self) -> list[QueueStats]:
+        return [reads.queue(self.world, name) for name in sorted(self.world.queues | self.world.paused)]
+
+    def read_workers(self) -> list[Worker]:
+        return reads.workers(self.world)
+
+    def pause(self, queue: str) -> None:
+        self.world.paused.add(queue)
+
+    def resume(self, queue: str) -> None:
+        self.world.paused.discard(queue)
+
+    def register(self, worker_id: UUID, *, name: str) -> None:
+        leasing.register(self._now(), worker_id, name)
+
+    def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        return leasing.heartbeat(self._now(), heartbeat)
+
+    def leave(self, worker_id: UUID) -> None:
+        leasing.leave(self._now(), worker_id)

@@ -1,0 +1,51 @@
+"""The conformance suite of the store port: what every store must do, in one module a verb or subject.
+
+A test's name is the claim, its docstring the rule it proves: D1 and D2 are the job model and the queue semantics
+that Holdfast implements, SPEC is the specification that joins them, P, S, D, G and I numbers are the invariants of
+``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies`` and ``testing.invariants``.
+"""
+
+from importlib import import_module
+from typing import Any, Final
+
+import pytest
+
+SUBJECTS: Final = (
+    "cancel",
+    "claim",
+    "claim_order",
+    "dependencies",
+    "durability",
+    "extend",
+    "idempotency",
+    "queues",
+    "read",
+    "replay",
+    "report",
+    "retention",
+    "settle",
+    "spawn",
+    "submit",
+    "tick",
+    "transitions",
+    "wake",
+    "workers",
+)
+
+# Before the modules are imported, so that a failing assert says what it saw.
+pytest.register_assert_rewrite(*(f"{__name__}.{subject}" for subject in SUBJECTS))
+
+
+def _collect() -> dict[str, Any]:
+    tests: dict[str, Any] = {}
+    for subject in SUBJECTS:
+        for name, test in vars(import_module(f"{__name__}.{subject}")).items():
+            if name.startswith("test_"):
+                assert name not in tests, f"two tests are called {name}"
+                tests[name] = test
+    return tests
+
+
+_TESTS: Final = _collect()
+globals().update(_TESTS)
+__all__ = list(_TESTS)

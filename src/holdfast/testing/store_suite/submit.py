@@ -1,0 +1,227 @@
+"""Submit: what is accepted, whole or not at all."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+from holdfast.core import limits
+from holdfast.core.commands import Submit, Submitted
+from holdfast.core.errors import InvalidInput
+from holdfast.core.failures import Category
+from holdfast.core.job import Timeouts
+from holdfast.core.payload import Payload
+from holdfast.core.priority import Priority
+from holdfast.core.retry import Jitter, Retry, Strategy
+from holdfast.core.states import State
+from holdfast.testing.factories import (
+    after,
+    claim_one,
+    new_job,
+    read_all,
+    read_counts,
+    read_one,
+    read_state,
+    read_states,
+    register,
+    submit_answer,
+    submit_jobs,
+    submit_one,
+    tick,
+)
+from holdfast.testing.harness import StoreHarness
+from holdfast.testing.invariants import snapshot
+
+
+async def test_a_plain_job_is_scheduled_at_once(harness: StoreHarness) -> None:
+    """D1 section 2: immediate execution requested, no delay. SPEC 2.1."""
+    job = await read_one(harness.store, await submit_one(harness.store))
+    now = harness.clock.now()
+    assert (job.state, job.attempt, job.replays, job.depth) == (State.SCHEDULED, 0, 0, 0)
+    assert (job.created_at, job.updated_at, job.scheduled_at) == (now, now, now)
+    assert (job.started_at, job.completed_at, job.lease, job.lease_version) == (None, None, None, 0)
+
+
+async def test_the_store_keeps_the_id_that_it_was_given(harness: StoreHarness) -> None:
+    """D1 section 1; SPEC 2.5 Lost answers: the UUID is made before the first try."""
+    job_id = uuid4()
+    assert await submit_one(harness.store, id=job_id) == job_id
+    assert (await read_one(harness.store, job_id)).id == job_id
+
+
+async def test_everything_given_at_submit_can_be_read(harness: StoreHarness) -> None:
+    """D1 section 10; SPEC 2.2."""
+    now = harness.clock.now()
+    retry = Retry(
+        max_attempts=7,
+        strategy=Strategy.LINEAR,
+        initial_delay=2.5,
+        max_delay=60.0,
+        multiplier=3.0,
+        jitter=Jitter.FULL,
+        on=frozenset({Category.TIMEOUT}),
+    )
+    given = new_job(
+        type="übertragen",
+        queue="média",
+        payload=Payload.of({"text": "ß☃\U0001f600"}),
+        priority=Priority.LOW,
+        run_at=now + timedelta(seconds=90, microseconds=7),
+        timeouts=Timeouts(execution=12.5, visibility=34.25, lifetime=5678.0),
+        retry=retry,
+        key="order-7",
+        tags={"kunde": "Müller", "region": "eu"},
+        correlation_id="trace-1",
+        callback_url="https://example.org/done?a=1",
+    )
+    await submit_jobs(harness.store, given)
+    job = await read_one(harness.store, given.id)
+    names = ("type", "queue", "payload", "priority", "run_at", "timeouts", "retry", "key")
+    for name in (*names, "tags", "correlation_id", "callback_url"):
+        assert getattr(job, name) == getattr(given, name), name
+    assert job.lifetime_ends_at == now + timedelta(seconds=5678)
+
+
+async def test_defaults_are_those_of_the_specification(harness: StoreHarness) -> None:
+    """D1 sections 3 to 5; SPEC 1."""
+    job = await read_one(harness.store, await submit_one(harness.store))
+    assert (job.queue, job.priority, job.retry.max_attempts) == ("default", Priority.NORMAL, 3)
+    assert job.timeouts == Timeouts(execution=1800.0, visibility=300.0, lifetime=7 * 24 * 3600.0)
+    assert (job.key, dict(job.tags), job.correlation_id, job.callback_url) == (None, {}, None, None)
+    assert job.dependencies == ()
+
+
+async def test_a_payload_comes_back_byte_for_byte(harness: StoreHarness) -> None:
+    """D1 section 9: JSON or binary, immutable; the system does not interpret it."""
+    payloads = [
+        Payload.of_json_text(b'{ "b" : 1.0,\n "a": [null, 1e2, "\\u0000 \\ud800"] }'),
+        Payload.of_json_text(b"17"),
+        Payload.of_bytes(bytes(range(256))),
+        Payload.of_bytes(b""),
+    ]
+    jobs = [new_job(payload=payload) for payload in payloads]
+    await submit_jobs(harness.store, *jobs)
+    worker = await register(harness.store)
+    for job in jobs:
+        assert (await read_one(harness.store, job.id)).payload == job.payload
+        assert (await claim_one(harness.store, worker)).payload == job.payload
+
+
+async def test_a_payload_may_be_as_large_as_the_limit(harness: StoreHarness) -> None:
+    """D1 section 9: 1 MB by default."""
+    payload = Payload.of_bytes(b"x" * limits.DEFAULT_PAYLOAD_BYTES)
+    job_id = await submit_one(harness.store, payload=payload)
+    assert (await read_one(harness.store, job_id)).payload == payload
+
+
+async def test_a_delayed_job_waits_for_its_time(harness: StoreHarness) -> None:
+    """D1 section 2: PENDING to DELAYED."""
+    job_id = await submit_one(harness.store, delay_seconds=60.0)
+    job = await read_one(harness.store, job_id)
+    assert (job.state, job.due_at) == (State.DELAYED, harness.clock.now() + timedelta(seconds=60))
+    assert job.scheduled_at is None
+    harness.clock.advance(59.999)
+    await tick(harness.store)
+    assert await read_state(harness.store, job_id) is State.DELAYED
+    harness.clock.advance(0.001)
+    await tick(harness.store)
+    job = await read_one(harness.store, job_id)
+    assert (job.state, job.due_at, job.scheduled_at) == (State.SCHEDULED, None, harness.clock.now())
+
+
+async def test_a_time_that_has_passed_means_at_once(harness: StoreHarness) -> None:
+    """D1 section 2."""
+    now = harness.clock.now()
+    for run_at in (now, now - timedelta(days=1)):
+        assert await read_state(harness.store, await submit_one(harness.store, run_at=run_at)) is State.SCHEDULED
+
+
+async def test_a_repeated_submit_makes_one_job(harness: StoreHarness) -> None:
+    """P4; SPEC 2.5 Lost answers."""
+    jobs = (new_job(), new_job(key="k"), new_job(delay_seconds=5.0))
+    first = await submit_jobs(harness.store, *jobs)
+    before = await snapshot(harness.store)
+    assert await submit_jobs(harness.store, *jobs) == first
+    assert await snapshot(harness.store) == before
+    assert len(await read_all(harness.store)) == 3
+
+
+async def test_a_repeated_submit_does_not_disturb_a_job_that_went_on(harness: StoreHarness) -> None:
+    """P4; SPEC 2.5 Lost answers."""
+    job = new_job(key="k")
+    await submit_jobs(harness.store, job)
+    await claim_one(harness.store, await register(harness.store))
+    before = await snapshot(harness.store)
+    assert await submit_jobs(harness.store, job) == (Submitted(job.id),)
+    assert await snapshot(harness.store) == before
+
+
+async def test_the_same_submit_twice_in_one_call_makes_one_job(harness: StoreHarness) -> None:
+    """P4."""
+    for job in (new_job(), new_job(key="k"), new_job(delay_seconds=5.0)):
+        one = Submit(jobs=(job,))
+        assert await harness.store.submit([one, one]) == [(Submitted(job.id),)] * 2
+    assert len(await read_all(harness.store)) == 3
+
+
+async def test_a_batch_is_refused_as_a_whole_and_every_fault_is_named(harness: StoreHarness) -> None:
+    """SPEC 2.5 Batches."""
+    before = await snapshot(harness.store)
+    unknown = uuid4()
+    answer = await submit_answer(
+        harness.store, new_job(), new_job(delay_seconds=-1.0), new_job(type="", queue=""), new_job(key="x" * 257)
+    )
+    assert isinstance(answer, InvalidInput)
+    faults = {(fault.item, fault.field) for fault in answer.faults}
+    assert faults == {(1, "delay_seconds"), (2, "type"), (2, "queue"), (3, "key")}
+    answer = await submit_answer(
+        harness.store, new_job(dependencies=after(unknown)), new_job(), new_job(dependencies=after(unknown))
+    )
+    assert isinstance(answer, InvalidInput)
+    assert {(fault.item, fault.field) for fault in answer.faults} == {(0, "dependencies"), (2, "dependencies")}
+    assert await snapshot(harness.store) == before
+
+
+async def test_submits_that_share_a_call_are_independent(harness: StoreHarness) -> None:
+    """SPEC 2.5 Batches: submits that merely share a statement."""
+    good, bad, lost, also_good = new_job(), new_job(type=""), new_job(dependencies=after(uuid4())), new_job(key="k")
+    answers = await harness.store.submit([Submit(jobs=(job,)) for job in (good, bad, lost, also_good)])
+    assert answers[0] == (Submitted(good.id),)
+    assert isinstance(answers[1], InvalidInput)
+    assert isinstance(answers[2], InvalidInput)
+    assert answers[3] == (Submitted(also_good.id),)
+    assert {job.id for job in await read_all(harness.store)} == {good.id, also_good.id}
+    assert await read_counts(harness.store) == {State.SCHEDULED: 2}
+
+
+async def test_a_submit_may_wait_for_a_job_of_another_submit_of_its_call(harness: StoreHarness) -> None:
+    """SPEC 2.5 Batches; G6: and is told when that job ends."""
+    first, second = new_job(), new_job()
+    waiting = new_job(queue="later", dependencies=after(first.id, second.id))
+    answers = await harness.store.submit([Submit(jobs=(first, second)), Submit(jobs=(waiting,))])
+    assert answers[1] == (Submitted(waiting.id),)
+    assert await read_state(harness.store, waiting.id) is State.PENDING
+    await harness.store.cancel([first.id])
+    await tick(harness.store)
+    assert await read_state(harness.store, waiting.id) is State.CANCELLED
+
+
+async def test_a_large_batch_is_accepted_in_its_order(harness: StoreHarness) -> None:
+    """SPEC 6; D1 section 3 rule 2."""
+    jobs = [new_job() for _ in range(2000)]
+    await submit_jobs(harness.store, *jobs)
+    assert await read_counts(harness.store) == {State.SCHEDULED: 2000}
+    listed = await read_all(harness.store)
+    assert [job.id for job in reversed(listed)] == [job.id for job in jobs]
+
+
+async def test_a_mixed_batch_keeps_its_order(harness: StoreHarness) -> None:
+    """D1 section 3 rule 2: whichever path inside the store each job takes."""
+    jobs = [new_job(key=f"k{n}" if n % 2 else None, tags={"n": str(n)}) for n in range(10)]
+    jobs.append(new_job(queue="other", dependencies=after(jobs[0].id)))
+    await submit_jobs(harness.store, *jobs)
+    assert [job.id for job in reversed(await read_all(harness.store))] == [job.id for job in jobs]
+    assert await read_states(harness.store, [jobs[-1].id]) == [State.PENDING]
+
+
+async def test_no_submit_and_no_answer(harness: StoreHarness) -> None:
+    """P1."""
+    assert await harness.store.submit([]) == []

@@ -1,0 +1,118 @@
+"""Wake: whoever waits for work is told soon, and always in time to look for itself. A hint, never a promise."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from holdfast.core.ports import Store
+from holdfast.core.states import State
+from holdfast.testing.factories import (
+    HANDED_BACK,
+    after,
+    cancel_one,
+    claim,
+    job_in_state,
+    register,
+    replay_one,
+    running_job,
+    settle,
+    submit_one,
+    tick,
+)
+from holdfast.testing.harness import StoreHarness
+
+ROUNDS: Final = 50
+ROUND_SECONDS: Final = 0.1
+LONG_SECONDS: Final = 30.0
+Cause = Callable[[StoreHarness], Awaitable[object]]
+
+
+async def is_woken(store: Store, harness: StoreHarness, cause: Cause) -> bool:
+    """Whether a waiter is told. The cause is repeated: the first may come before the waiter is there."""
+    waiter = asyncio.create_task(store.wait(["q"], timeout_seconds=LONG_SECONDS))
+    try:
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+            await cause(harness)
+            done, _ = await asyncio.wait({waiter}, timeout=ROUND_SECONDS)
+            if done:
+                return waiter.result()
+        return False
+    finally:
+        waiter.cancel()
+
+
+async def submitting(harness: StoreHarness) -> None:
+    await submit_one(harness.store, queue="q")
+
+
+async def submitting_with_a_key(harness: StoreHarness) -> None:
+    await submit_one(harness.store, queue="q", key="k", key_window_seconds=0.0)
+
+
+async def becoming_due(harness: StoreHarness) -> None:
+    await submit_one(harness.store, queue="q", delay_seconds=5.0)
+    harness.clock.advance(5)
+    await tick(harness.store)
+
+
+async def being_released(harness: StoreHarness) -> None:
+    job = await running_job(harness.store)
+    await submit_one(harness.store, queue="q", dependencies=after(job.id))
+    await settle(harness.store, job)
+
+
+async def being_handed_back(harness: StoreHarness) -> None:
+    job = await running_job(harness.store, queue="q")
+    await settle(harness.store, job, HANDED_BACK)
+    await cancel_one(harness.store, job.id)
+
+
+async def being_replayed(harness: StoreHarness) -> None:
+    job_id = await job_in_state(harness.store, State.FAILED, queue="q")
+    await replay_one(harness.store, job_id)
+    await cancel_one(harness.store, job_id)
+
+
+async def resuming(harness: StoreHarness) -> None:
+    await harness.store.resume("q")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [submitting, submitting_with_a_key, becoming_due, being_released, being_handed_back, being_replayed, resuming],
+    ids=lambda cause: cause.__name__,
+)
+async def test_a_waiter_is_woken(harness: StoreHarness, cause: Cause) -> None:
+    """SPEC 5: woken at once; polling only as a fallback."""
+    assert await is_woken(harness.store, harness, cause)
+
+
+async def test_a_waiter_of_another_store_is_woken(harness: StoreHarness) -> None:
+    """SPEC 5: LISTEN/NOTIFY, or whatever carries it between processes."""
+    assert await is_woken(await harness.second_store(), harness, submitting)
+
+
+async def test_a_waiter_comes_back_in_time(harness: StoreHarness) -> None:
+    """Store.wait: a hint may be missed, so that it never waits longer than it was told."""
+    await asyncio.wait_for(harness.store.wait(["q"], timeout_seconds=0.05), LONG_SECONDS)
+
+
+async def test_many_wait_at_once(harness: StoreHarness) -> None:
+    """SPEC 5."""
+    waiters = [asyncio.create_task(harness.store.wait(["q", "r"], timeout_seconds=0.2)) for _ in range(5)]
+    await submitting(harness)
+    await asyncio.wait_for(asyncio.gather(*waiters), LONG_SECONDS)
+
+
+async def test_a_waiter_may_give_up(harness: StoreHarness) -> None:
+    """Store.wait: cancelled, it leaves the store as it was."""
+    waiter = asyncio.create_task(harness.store.wait(["q"], timeout_seconds=LONG_SECONDS))
+    await asyncio.sleep(0.01)
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    await submitting(harness)
+    assert len(await claim(harness.store, await register(harness.store), queues=("q",))) == 1

@@ -1,0 +1,98 @@
+"""From a URL to a store. The only module that knows both the port and its implementations, which it imports lazily.
+
+::
+
+    memory://
+    sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one
+    postgresql://user@host/database       options: schema=NAME, prepared=off and listen=off (for a transaction pooler)
+"""
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from holdfast.core.errors import ConfigError
+from holdfast.core.ports import Store
+
+DEFAULT_URL: Final = "sqlite:///holdfast.db"
+URL_VARIABLE: Final = "HOLDFAST_URL"
+DEFAULT_SCHEMA: Final = "holdfast"
+_SWITCHES: Final = {"on": True, "off": False}
+
+
+def create_store(url: str) -> Store:
+    """A store that is not open yet; ConfigError where the URL or an installed package is at fault."""
+    scheme = url.partition("://")[0]
+    maker = _MAKERS.get(scheme)
+    if maker is None:
+        known = ", ".join(f"{name}://" for name in _MAKERS)
+        raise ConfigError(f"{_without_password(url)!r} names no store; a URL starts with one of {known}")
+    return maker(url)
+
+
+def _memory(_: str) -> Store:
+    from holdfast.stores.memory import MemoryStore
+
+    return MemoryStore()
+
+
+def _sqlite(url: str) -> Store:
+    from holdfast.stores.sqlite import SqliteStore
+
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
+    return SqliteStore(path)
+
+
+def _postgres(url: str) -> Store:
+    require_postgres()
+    from holdfast.stores.postgres import PostgresStore
+
+    plain, options = split_options(url)
+    return PostgresStore(
+        plain,
+        schema=options.get("schema", DEFAULT_SCHEMA),
+        prepared_statements=_switch(options, "prepared"),
+        listen=_switch(options, "listen"),
+    )
+
+
+_MAKERS: Final[dict[str, Callable[[str], Store]]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "postgres": _postgres,
+}
+
+
+def require_postgres() -> None:
+    try:
+        import alembic  # noqa: F401
+        import asyncpg  # noqa: F401
+    except ImportError as error:
+        raise ConfigError("postgresql:// needs more packages; run: pip install 'holdfast[postgres]'") from error
+
+
+def split_options(url: str) -> tuple[str, dict[str, str]]:
+    """Our own options out of a PostgreSQL URL; what is left is the driver's."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in given if name in {"schema", "prepared", "listen"}}
+    rest = urlencode([pair for pair in given if pair[0] not in ours])
+    return urlunsplit(parts._replace(query=rest)), ours
+
+
+def _switch(options: dict[str, str], name: str) -> bool:
+    value = options.get(name, "on")
+    if value not in _SWITCHES:
+        raise ConfigError(f"{name}={value} in the URL: write {name}=on or {name}=off")
+    return _SWITCHES[value]
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))
