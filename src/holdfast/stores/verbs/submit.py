@@ -139,10 +139,7 @@ def _plan(
         known[job_id] = record = _first_state(tx, record, parents, plan)
     if faults:
         raise InvalidInput(faults)
-    has_dependents = {edge.parent for edge in plan.edges}
-    for job_id, job in new.items():
-        record = known[job_id]
-        plan.jobs.append((replace(record, has_dependents=record.seq in has_dependents), job))
+    plan.jobs = [(known[job_id], job) for job_id, job in new.items()]
     plan.keys = [claims[job_id] for job_id in new if job_id in claims]
     return plan
 
@@ -199,8 +196,9 @@ def _accept(facts: Facts, plan: Plan) -> None:
 
 
 async def _write(tx: Transaction, plans: Sequence[Plan], facts: Facts, claims: dict[UUID, KeyClaim]) -> None:
-    jobs = [pair for plan in plans for pair in plan.jobs]
     edges = [edge for plan in plans for edge in plan.edges]
+    parents = {edge.parent for edge in edges}
+    jobs = [(replace(record, has_dependents=record.seq in parents), job) for plan in plans for record, job in plan.jobs]
     kept = [claim for plan in plans for claim in plan.keys]
     if jobs:
         await tx.insert(jobs)
