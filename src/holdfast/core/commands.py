@@ -54,6 +54,20 @@ class NewJob:
             key=self.key,
         )
 
+    @property
+    def encoded_options(self) -> str | None:
+        # Most jobs leave everything at its default: seen here without building anything.
+        if (
+            self.retry is DEFAULT_RETRY
+            and self.timeouts is DEFAULT_TIMEOUTS
+            and self.key is None
+            and not self.tags
+            and self.correlation_id is None
+            and self.callback_url is None
+        ):
+            return None
+        return self.options.encode()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:

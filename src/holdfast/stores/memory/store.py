@@ -150,7 +150,7 @@ class MemoryStore:
             has_dependencies=any(edge.child == record.seq for edge in self._tables.edges.values()),
             previous_attempt_id=record.last_token,
             checkpoint=note.checkpoint if note else None,
-            encoded_options=job.options.encode(),
+            encoded_options=job.encoded_options,
         )
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:

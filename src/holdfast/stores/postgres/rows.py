@@ -185,5 +185,5 @@ def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
         [job.retry.max_attempts for job in jobs],
         [job.timeouts.visibility for job in jobs],
         [job.timeouts.lifetime for job in jobs],
-        [job.options.encode() for job in jobs],
+        [job.encoded_options for job in jobs],
     ]

@@ -77,6 +77,12 @@ CHANNEL: Final = "holdfast"
 # our own connections only, and for cached plans too; behind a pooler plans are made afresh for every statement.
 PLANNER: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 
+# Every type of our parameters that asyncpg has to ask the server about.
+LEARN_TYPES: Final = (
+    "SELECT NULL::uuid[], NULL::bigint[], NULL::int[], NULL::smallint[], NULL::float8[], NULL::boolean[], "
+    "NULL::bytea[], NULL::timestamptz[]"
+)
+
 BEGIN: Final = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '20s'; "
     "SET LOCAL statement_timeout = '60s'"
@@ -132,6 +138,7 @@ class PostgresStore:
                 min_size=1,
                 max_size=self._pool_size,
                 command_timeout=COMMAND_TIMEOUT_SECONDS,
+                init=None if self._is_prepared else _learn_types,
                 reset=_keep_as_it_is,
                 **self._connection_arguments(),
             )
@@ -480,6 +487,15 @@ class PostgresStore:
     async def read_workers(self) -> list[Worker]:
         async with self._connection() as connection:
             return await self._reader(connection).read_workers()
+
+
+async def _learn_types(connection: Any) -> None:
+    """Behind a pooler: asyncpg switches jit off while it asks, and on again, in a session that may be another by then.
+
+    In a transaction it is the same one, so that nothing is left behind for whoever gets it next.
+    """
+    async with connection.transaction():
+        await connection.fetch(LEARN_TYPES)
 
 
 async def _keep_as_it_is(_connection: Any) -> None:

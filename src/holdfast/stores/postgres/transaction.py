@@ -123,7 +123,7 @@ class PostgresTransaction:
             [r.visibility_seconds for r, _ in jobs],
             [r.lifetime_seconds for r, _ in jobs],
             [r.spawned_by for r, _ in jobs],
-            [job.options.encode() for _, job in jobs],
+            [job.encoded_options for _, job in jobs],
         )
         await self._stand([record for record, _ in jobs])
         await self._count(Counter((record.queue, record.state) for record, _ in jobs))
