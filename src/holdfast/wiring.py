@@ -37,12 +37,12 @@ def _memory(_: str) -> Store:
 
 
 def _sqlite(url: str) -> Store:
-    from holdfast.stores.sqlite import SqliteStore
+    from holdfast.stores.sqlite import SQLiteStore
 
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
         raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
-    return SqliteStore(path)
+    return SQLiteStore(path)
 
 
 def _postgres(url: str) -> Store:

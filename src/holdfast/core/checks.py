@@ -7,17 +7,29 @@ items and is refused as a whole. What needs the database (does the dependency ex
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
+from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import Claim, NewJob, Report, Submit
-from holdfast.core.dependencies import order, shape_faults
+from holdfast.core.commands import (
+    Claim,
+    Completed,
+    Failed,
+    Filter,
+    HandedBack,
+    NewJob,
+    Report,
+    Settlement,
+    Submit,
+    Tick,
+)
+from holdfast.core.dependencies import are_dependencies, order, shape_faults
 from holdfast.core.errors import Fault, InvalidInput
 from holdfast.core.job import DEFAULT_TIMEOUTS, Progress, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
-from holdfast.core.retry import DEFAULT_RETRY
+from holdfast.core.retry import DEFAULT_RETRY, Retry
 
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
@@ -37,6 +49,8 @@ def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DE
 
 def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[Fault]:
     # Ordered by how a job usually looks: everything a plain job leaves at its default is skipped in one comparison.
+    if type(job.id) is not UUID:
+        yield from _id_faults(index, job.id)
     yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
     yield from _text_faults(index, "queue", job.queue, limits.MAX_QUEUE_CHARACTERS)
     yield from _payload_faults(index, job.payload, payload_limit_bytes)
@@ -46,8 +60,7 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
     if job.timeouts is not DEFAULT_TIMEOUTS:
         yield from _timeout_faults(index, job.timeouts)
     if job.retry is not DEFAULT_RETRY:
-        for fault in job.retry.faults():
-            yield Fault(item=index, field=fault.field, problem=fault.problem, limit=fault.limit)
+        yield from _retry_faults(index, job.retry)
     if job.key is not None:
         yield from _text_faults(index, "key", job.key, limits.MAX_KEY_CHARACTERS)
         yield from _seconds_faults(
@@ -61,6 +74,19 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
         yield from _text_faults(index, "correlation_id", job.correlation_id, limits.MAX_CORRELATION_ID_CHARACTERS)
     if job.callback_url is not None:
         yield from _callback_faults(index, job.callback_url)
+
+
+def _id_faults(index: int, job_id: Any) -> Iterable[Fault]:
+    if not isinstance(job_id, UUID):
+        yield Fault(item=index, field="id", problem=f"is {type(job_id).__name__}, not a UUID")
+
+
+def _retry_faults(index: int, retry: Any) -> Iterable[Fault]:
+    if not isinstance(retry, Retry):
+        yield Fault(item=index, field="retry", problem=f"is {type(retry).__name__}, not a Retry")
+        return
+    for fault in retry.faults():
+        yield Fault(item=index, field=fault.field, problem=fault.problem, limit=fault.limit)
 
 
 def _text_faults(index: int, field: str, text: Any, most: int) -> Iterable[Fault]:
@@ -104,7 +130,7 @@ def _time_faults(index: int, job: NewJob) -> Iterable[Fault]:
         yield from _datetime_faults(index, "run_at", job.run_at)
         if job.delay_seconds:
             yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
-    elif _is_number(job.delay_seconds) and job.delay_seconds > job.timeouts.lifetime:
+    elif _is_number(job.delay_seconds) and job.delay_seconds > _lifetime_seconds(job.timeouts):
         yield Fault(
             item=index,
             field="delay_seconds",
@@ -120,7 +146,16 @@ def _datetime_faults(index: int, field: str, value: Any) -> Iterable[Fault]:
         yield Fault(item=index, field=field, problem="is a naive datetime; give it a time zone")
 
 
-def _timeout_faults(index: int, timeouts: Timeouts) -> Iterable[Fault]:
+def _lifetime_seconds(timeouts: Any) -> float:
+    lifetime: Any = getattr(timeouts, "lifetime", None)
+    # One that is no number is a fault of its own; beside it nothing is said of the delay.
+    return lifetime if _is_number(lifetime) else inf
+
+
+def _timeout_faults(index: int, timeouts: Any) -> Iterable[Fault]:
+    if not isinstance(timeouts, Timeouts):
+        yield Fault(item=index, field="timeouts", problem=f"are {type(timeouts).__name__}, not Timeouts")
+        return
     for name in ("execution", "visibility", "lifetime"):
         value = getattr(timeouts, name)
         yield from _seconds_faults(index, f"timeouts.{name}", value, least=0.001, most=limits.MAX_TIMEOUT_SECONDS)
@@ -159,7 +194,7 @@ def _batch_faults(jobs: Sequence[NewJob]) -> Iterable[Fault]:
     keys = [(job.type, job.key) for job in jobs if job.key is not None]
     if len(set(keys)) < len(keys):
         yield Fault(field="key", problem="stands twice in the batch for one job type")
-    if any(job.dependencies for job in jobs):
+    if any(job.dependencies for job in jobs) and all(are_dependencies(job.dependencies) for job in jobs):
         _, cyclic = order({job.id: job.dependencies for job in jobs})
         for job_id in cyclic:
             yield Fault(item=indexes[job_id], field="dependencies", problem="lie on a cycle, or behind one")
@@ -173,8 +208,45 @@ def require_valid_claim(claim: Claim) -> None:
         faults.append(Fault(field="queues", problem=f"are {len(claim.queues)}", limit=f"1 … {limits.MAX_CLAIM_QUEUES}"))
     if len(set(claim.queues)) < len(claim.queues):
         faults.append(Fault(field="queues", problem="name one queue twice"))
+    for queue in claim.queues:
+        faults += _text_faults(0, "queues", queue, limits.MAX_QUEUE_CHARACTERS)
+    for job_type in claim.types or ():
+        faults += _text_faults(0, "types", job_type, limits.MAX_TYPE_CHARACTERS)
     if faults:
         raise InvalidInput(faults)
+
+
+def require_valid_page(where: Filter, *, limit: int) -> None:
+    """A question that no job could answer is a mistake in the question."""
+    faults = []
+    if not 1 <= limit <= limits.MAX_PAGE_JOBS:
+        faults.append(Fault(field="limit", problem=f"is {limit}", limit=f"1 … {limits.MAX_PAGE_JOBS}"))
+    if where.queue is not None:
+        faults += _text_faults(0, "queue", where.queue, limits.MAX_QUEUE_CHARACTERS)
+    if where.type is not None:
+        faults += _text_faults(0, "type", where.type, limits.MAX_TYPE_CHARACTERS)
+    for text in where.tag or ():
+        faults += _text_faults(0, "tag", text, limits.MAX_TAG_CHARACTERS)
+    for field, value in (("created_from", where.created_from), ("created_until", where.created_until)):
+        if value is not None:
+            faults += _datetime_faults(0, field, value)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_queue(queue: str) -> None:
+    if faults := list(_text_faults(0, "queue", queue, limits.MAX_QUEUE_CHARACTERS)):
+        raise InvalidInput(faults)
+
+
+def require_valid_worker(name: str) -> None:
+    if faults := list(_text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS)):
+        raise InvalidInput(faults)
+
+
+def require_valid_tick(tick: Tick) -> None:
+    if not 1 <= tick.batch <= limits.MAX_TICK_JOBS:
+        raise InvalidInput([Fault(field="batch", problem=f"is {tick.batch}", limit=f"1 … {limits.MAX_TICK_JOBS}")])
 
 
 def require_valid_progress(progress: Progress) -> None:
@@ -183,6 +255,26 @@ def require_valid_progress(progress: Progress) -> None:
         faults.append(Fault(field="progress.percent", problem=f"is {progress.percent}", limit="0 … 100"))
     if progress.message:
         faults += _text_faults(0, "progress.message", progress.message, limits.MAX_PROGRESS_MESSAGE_CHARACTERS)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_settlement(settlement: Settlement) -> None:
+    """Only what a database could not store, or time could not reach: the rest was the holder's to decide."""
+    if settlement.progress is not None:
+        require_valid_progress(settlement.progress)
+    faults: list[Fault] = []
+    match settlement.outcome:
+        case Failed(retry_in_seconds=seconds) if seconds is not None:
+            faults += _seconds_faults(0, "retry_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
+        case HandedBack(due_in_seconds=seconds):
+            faults += _seconds_faults(0, "due_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
+        case Completed(result=result) if result is not None and len(result) > limits.MAX_RESULT_BYTES:
+            faults.append(
+                Fault(field="result", problem=f"has {len(result)} bytes", limit=f"{limits.MAX_RESULT_BYTES} bytes")
+            )
+        case _:
+            return
     if faults:
         raise InvalidInput(faults)
 

@@ -23,7 +23,7 @@ from holdfast.core.states import State
 # submit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class NewJob:
     """A job as it is given. Its ID is made by the caller's side before the first try, so a repeat cannot double it."""
 
@@ -53,6 +53,11 @@ class NewJob:
             callback_url=self.callback_url,
             key=self.key,
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """What a store may write for whole batches at once: it waits for nothing but a delay, and has no label."""
+        return self.key is None and self.run_at is None and not self.dependencies and not self.tags
 
     @property
     def encoded_options(self) -> str | None:
@@ -151,11 +156,22 @@ class Stopped:
 Outcome = Completed | Failed | HandedBack | Stopped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Settlement:
     lease: Lease
     outcome: Outcome
     progress: Progress | None = None
+
+    @property
+    def is_plain_success(self) -> bool:
+        """What a store may write for whole batches at once; everything else takes the verbs' way."""
+        outcome = self.outcome
+        return (
+            type(outcome) is Completed
+            and self.progress is None
+            and not outcome.spawn
+            and (outcome.result is None or len(outcome.result) <= limits.MAX_RESULT_BYTES)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ G6. An edge is open until what it asks for has happened; a PENDING job is releas
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from holdfast.core import limits
@@ -96,6 +96,9 @@ def order(jobs: Mapping[UUID, Iterable[Dependency]]) -> tuple[list[UUID], list[U
 
 def shape_faults(index: int, job_id: UUID, waits_for: Sequence[Dependency]) -> Iterable[Fault]:
     """What can be said of one job's dependencies without knowing any other job (G1, G2)."""
+    if not are_dependencies(waits_for):
+        yield Fault(item=index, field="dependencies", problem="are not a tuple of Dependency")
+        return
     if len(waits_for) > limits.MAX_DEPENDENCIES:
         yield Fault(
             item=index,
@@ -107,6 +110,10 @@ def shape_faults(index: int, job_id: UUID, waits_for: Sequence[Dependency]) -> I
         yield Fault(item=index, field="dependencies", problem="name the job itself")
     if len({dependency.job_id for dependency in waits_for}) < len(waits_for):
         yield Fault(item=index, field="dependencies", problem="name one job twice")
+
+
+def are_dependencies(given: Any) -> bool:
+    return isinstance(given, tuple | list) and all(isinstance(one, Dependency) for one in given)
 
 
 def depth_fault(index: int, depth: int) -> Fault | None:

@@ -78,7 +78,11 @@ class Progress:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Lease, ClaimedJob, NewJob and Payload are not frozen: one of each is made for every job, and freezing costs as much
+# again as making it. Nothing assigns to their fields.
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Lease:
     """One worker's right to one job. The token is the fence and the attempt's ID; ``seq`` saves the store a lookup."""
 
@@ -90,7 +94,7 @@ class Lease:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class ClaimedJob:
     """A job in the hands of the worker that holds ``lease``."""
 

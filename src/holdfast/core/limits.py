@@ -60,6 +60,7 @@ DEFAULT_PAGE_JOBS: Final = 50
 SCAN_BUDGET_JOBS: Final = 50_000
 """How many jobs one page of a filtered list looks at before it hands back a cursor to go on from."""
 TICK_BATCH_JOBS: Final = 1000
+MAX_TICK_JOBS: Final = 10_000
 
 # Workers
 HEARTBEAT_SECONDS: Final = 5.0

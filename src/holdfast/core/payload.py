@@ -13,7 +13,7 @@ from holdfast.core import limits
 from holdfast.core.errors import Fault, InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Payload:
     data: bytes
     is_json: bool = True

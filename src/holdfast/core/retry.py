@@ -80,17 +80,15 @@ class Retry:
 
     def faults(self) -> Iterable[Fault]:
         """What is wrong with this policy, field by field."""
-        if not 1 <= self.max_attempts <= limits.MAX_ATTEMPTS:
+        if not _is_between(self.max_attempts, 1, limits.MAX_ATTEMPTS, kind=int):
             yield Fault(
-                field="retry.max_attempts",
-                problem=f"is {self.max_attempts}",
-                limit=f"1 … {limits.MAX_ATTEMPTS}",
+                field="retry.max_attempts", problem=f"is {self.max_attempts!r}", limit=f"1 … {limits.MAX_ATTEMPTS}"
             )
         for name, value in (("initial_delay", self.initial_delay), ("max_delay", self.max_delay)):
-            if not 0 <= value <= limits.MAX_DELAY_SECONDS:
-                yield Fault(field=f"retry.{name}", problem=f"is {value}", limit=f"0 … {limits.MAX_DELAY_SECONDS} s")
-        if not 1 <= self.multiplier <= 1000:
-            yield Fault(field="retry.multiplier", problem=f"is {self.multiplier}", limit="1 … 1000")
+            if not _is_between(value, 0, limits.MAX_DELAY_SECONDS):
+                yield Fault(field=f"retry.{name}", problem=f"is {value!r}", limit=f"0 … {limits.MAX_DELAY_SECONDS} s")
+        if not _is_between(self.multiplier, 1, 1000):
+            yield Fault(field="retry.multiplier", problem=f"is {self.multiplier!r}", limit="1 … 1000")
         if not self.on <= RETRIABLE:
             wrong = ", ".join(sorted(self.on - RETRIABLE))
             yield Fault(field="retry.on", problem=f"{wrong} is never retried", limit=", ".join(sorted(RETRIABLE)))
@@ -120,6 +118,10 @@ class Retry:
 
 _STORED: Final = ("strategy", "initial_delay", "max_delay", "multiplier", "jitter", "on")
 DEFAULT_RETRY: Final = Retry()
+
+
+def _is_between(value: Any, least: float, most: float, *, kind: Any = int | float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and least <= value <= most
 
 
 def _bounded_power(base: float, exponent: int) -> float:

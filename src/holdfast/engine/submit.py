@@ -33,6 +33,7 @@ class Submitter:
         self._timeout_seconds = timeout_seconds
         self._waiting: deque[_Waiting] = deque()
         self._sender: asyncio.Task[None] | None = None
+        self._is_alone = False
 
     async def submit(self, submit: Submit, *, connection: Any = None) -> tuple[Submitted, ...]:
         """Accept jobs, whole or not at all. Unavailable after the submission timeout: safe to repeat as it was."""
@@ -40,18 +41,34 @@ class Submitter:
             # The caller's own transaction: it cannot be shared.
             (answer,) = await self._store.submit([submit], connection=connection)
             return _accepted(answer)
-        future: asyncio.Future[SubmitAnswer] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(submit, future))
-        if self._sender is None:
-            self._sender = asyncio.create_task(self._send())
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return _accepted(await future)
+                return _accepted(await (self._submit_at_once(submit) if self._is_idle else self._submit_shared(submit)))
         except TimeoutError:
             raise Unavailable(
                 f"no acknowledgement within {self._timeout_seconds} s; the jobs may or may not have been accepted: "
                 "repeat the same submit, it cannot double them"
             ) from None
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._is_alone and self._sender is None
+
+    async def _submit_at_once(self, submit: Submit) -> SubmitAnswer:
+        """Nobody to share with: in the caller's own task, which saves two turns of the loop."""
+        self._is_alone = True
+        try:
+            (answer,) = await self._store.submit([submit])
+        finally:
+            self._is_alone = False
+            if self._waiting:
+                self._sender = asyncio.create_task(self._send())
+        return answer
+
+    async def _submit_shared(self, submit: Submit) -> SubmitAnswer:
+        future: asyncio.Future[SubmitAnswer] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(submit, future))
+        return await future
 
     async def _send(self) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).

@@ -54,8 +54,8 @@ class Transaction(Protocol):
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None: ...
 
-    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
-        """Those that belong to attempts ended by their holder."""
+    async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
+        """Of these (seq, token) those whose attempt was ended by its holder."""
         ...
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:

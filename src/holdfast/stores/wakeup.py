@@ -23,7 +23,7 @@ class Wakeups:
         return bool(self._waiting)
 
     async def next(self, queues: Sequence[str]) -> bool:
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         for queue in queues:
             self._waiting.setdefault(queue, set()).add(future)
         try:

@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.core import decisions, limits
-from holdfast.core.checks import require_valid_claim, require_valid_report, require_valid_submit
+from holdfast.core.checks import (
+    require_valid_claim,
+    require_valid_page,
+    require_valid_queue,
+    require_valid_report,
+    require_valid_submit,
+    require_valid_tick,
+    require_valid_worker,
+)
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -171,12 +179,14 @@ class MemoryStore:
         return self._run(lambda tx: replay(tx, ids))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
+        require_valid_page(where, limit=limit)
         states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
         seqs, next_cursor = self._search(where, states, limit, cursor)
         ids = [self._tables.records[seq].id for seq in seqs]
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
     async def tick(self, tick: Tick) -> TickReport:
+        require_valid_tick(tick)
         reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
         return tick_verbs.total(reports)
 
@@ -187,6 +197,7 @@ class MemoryStore:
         return [None if seq is None else self._job(seq) for seq in seqs]
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
+        require_valid_page(where, limit=limit)
         seqs, next_cursor = self._search(where, where.states, limit, cursor)
         return Page(tuple(self._job(seq) for seq in seqs), next_cursor)
 
@@ -309,13 +320,16 @@ class MemoryStore:
     # queues and workers
 
     async def pause(self, queue: str) -> None:
+        require_valid_queue(queue)
         self._tables.paused.add(queue)
 
     async def resume(self, queue: str) -> None:
+        require_valid_queue(queue)
         self._tables.paused.discard(queue)
         self._wakeups.wake({queue})
 
     async def register(self, worker_id: UUID, *, name: str) -> None:
+        require_valid_worker(name)
         now = self._clock.now()
         known = self._tables.workers.get(worker_id)
         registered_at = known.registered_at if known else now

@@ -109,13 +109,11 @@ class MemoryTransaction:
         for seq, attempt in attempts:
             self.tables.attempts.setdefault(seq, []).append(attempt)
 
-    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
-        wanted = set(tokens)
+    async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
         return {
-            attempt.id
-            for attempts in self.tables.attempts.values()
-            for attempt in attempts
-            if attempt.id in wanted and attempt.is_ended_by_holder
+            (seq, token)
+            for seq, token in leases
+            if any(a.id == token and a.is_ended_by_holder for a in self.tables.attempts.get(seq, ()))
         }
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:

@@ -54,9 +54,11 @@ class ClaimCursors:
         return lane
 
     def advance(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            lane = self._lane((row["queue"], row["priority"]))
-            lane.after = max(lane.after, row["place"])
+        """Rows come in claim order, so the last of each lane is its furthest."""
+        furthest = {(row["queue"], row["priority"]): row["place"] for row in rows}
+        for name, place in furthest.items():
+            lane = self._lane(name)
+            lane.after = max(lane.after, place)
 
     def is_ahead(self, queues: Sequence[str]) -> bool:
         """Whether any lane's cursor is past its floor, so that a claim may have overlooked something."""

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from holdfast.core.errors import ConfigError, HoldfastError, SchemaMissing, Unavailable
+from holdfast.core.errors import ConfigError, HoldfastError, SchemaMissing, Unavailable, UsageError
 
 MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
     "08": (Unavailable, "the connection to PostgreSQL was lost; repeat the call"),
+    "23505": (Unavailable, "a simultaneous repeat was first; repeat the call"),
     "25006": (Unavailable, "PostgreSQL is read-only here (a standby, or a failover in progress); repeat the call"),
+    "25P02": (UsageError, "the transaction has failed before this call; roll it back and begin anew"),
     "28": (ConfigError, "PostgreSQL refused the user; check the name and password in the URL"),
     "3D": (ConfigError, "no such database; check its name in the URL, or create it"),
     "3F": (SchemaMissing, "the schema is not there; run: holdfast migrate"),
@@ -27,7 +29,8 @@ MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
 }
 UNEXPECTED: Final = (HoldfastError, "PostgreSQL refused a statement of Holdfast's own; please report this")
 
-RETRIED: Final = ("40001", "40P01", "23505")
+UNIQUE_VIOLATION: Final = "23505"
+RETRIED: Final = ("40001", "40P01", UNIQUE_VIOLATION)
 """Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""
 
 
@@ -36,7 +39,9 @@ def meaning(sqlstate: str) -> tuple[type[HoldfastError], str]:
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    return getattr(error, "sqlstate", None)
+    """SQLAlchemy keeps the driver's error in ``orig``."""
+    sqlstate: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return sqlstate
 
 
 @contextmanager
@@ -60,6 +65,14 @@ def translate(error: Exception) -> HoldfastError | None:
         return kind(f"{advice} ({sqlstate}: {error})")
     if isinstance(error, OSError | TimeoutError | EOFError):
         return Unavailable(f"PostgreSQL does not answer ({str(error) or type(error).__name__}); repeat the call")
-    if type(error).__module__.startswith("asyncpg"):
+    if _is_of_the_connection(getattr(error, "orig", error)):
         return Unavailable(f"the connection to PostgreSQL was lost ({error}); repeat the call")
     return None
+
+
+def _is_of_the_connection(error: object) -> bool:
+    """Without a code, an error is the driver's own: of asyncpg's any, of psycopg's those that say so."""
+    names = {f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__}
+    return any(name.startswith("asyncpg.") for name in names) or not names.isdisjoint(
+        {"psycopg.OperationalError", "psycopg.InterfaceError"}
+    )

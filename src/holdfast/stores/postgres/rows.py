@@ -187,3 +187,19 @@ def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
         [job.timeouts.lifetime for job in jobs],
         [job.encoded_options for job in jobs],
     ]
+
+
+def one_row(job: NewJob) -> tuple[Any, ...]:
+    """The parameters of submit_one.sql, in its order."""
+    return (
+        job.id,
+        job.type,
+        job.queue,
+        job.priority,
+        job.payload.data,
+        job.payload.is_json,
+        job.retry.max_attempts,
+        job.timeouts.visibility,
+        job.timeouts.lifetime,
+        job.encoded_options,
+    )

@@ -2,10 +2,14 @@
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.errors import ConfigError
 from holdfast.core.states import DONE, REPLAYABLE, TERMINAL, WAITING
+
+MAX_IDENTIFIER_CHARACTERS: Final = 63
+"""PostgreSQL cuts longer names off."""
 
 
 class Statements:
@@ -33,8 +37,10 @@ class Statements:
 
 
 def quoted(schema: str) -> str:
-    if not schema.isidentifier() or not schema.isascii() or len(schema) > 63:
-        raise ConfigError(f"schema {schema!r}: use letters, digits and underscores, at most 63")
+    if not schema.isidentifier() or not schema.isascii() or len(schema) > MAX_IDENTIFIER_CHARACTERS:
+        raise ConfigError(
+            f"schema {schema!r}: use letters, digits and underscores, at most {MAX_IDENTIFIER_CHARACTERS}"
+        )
     return f'"{schema}"'
 
 

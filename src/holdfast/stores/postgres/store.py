@@ -7,8 +7,7 @@ temporary tables, prepared statements only where allowed; LISTEN has a connectio
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -16,7 +15,15 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.core import limits
-from holdfast.core.checks import require_valid_claim, require_valid_report, require_valid_submit
+from holdfast.core.checks import (
+    require_valid_claim,
+    require_valid_page,
+    require_valid_queue,
+    require_valid_report,
+    require_valid_submit,
+    require_valid_tick,
+    require_valid_worker,
+)
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -51,11 +58,12 @@ from holdfast.core.states import State
 from holdfast.stores.postgres import migrate, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of
 from holdfast.stores.postgres.cursors import ClaimCursors
-from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translated
-from holdfast.stores.postgres.rows import Row, claimed_from, plain_columns
-from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
+from holdfast.stores.postgres.pool import Loan, Pool
+from holdfast.stores.postgres.rows import Row, claimed_from, one_row, plain_columns
+from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
-from holdfast.stores.postgres.wake import Listener, Notifier
+from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
 from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
@@ -72,9 +80,11 @@ TRIES: Final = 5
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
 POOL_SIZE: Final = 10
 CHANNEL: Final = "holdfast"
+NOTIFY: Final = "SELECT pg_notify($1::text, payload) FROM unnest($2::text[]) AS g (payload)"
 
 # The plans of the hot statements are index lookups whatever the statistics say. As start-up settings they hold for
-# our own connections only, and for cached plans too; behind a pooler plans are made afresh for every statement.
+# our own connections only, and for cached plans too. Behind a pooler plans are made afresh for every statement: there
+# they are set for each transaction, and the statements that are one by themselves are written so as to need none.
 PLANNER: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 
 # Every type of our parameters that asyncpg has to ask the server about.
@@ -87,6 +97,7 @@ BEGIN: Final = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '20s'; "
     "SET LOCAL statement_timeout = '60s'"
 )
+BEGIN_POOLED: Final = "; ".join((BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in PLANNER.items())))
 
 
 class PostgresStore:
@@ -114,12 +125,13 @@ class PostgresStore:
         self._pool_size = pool_size
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
-        self._pool: asyncpg.Pool | None = None
+        self._pool: Pool | None = None
         self._cursors = ClaimCursors()
         self._sweeps = Sweeps()
         self._wakeups = Wakeups()
         self._notifier = Notifier(self._send_notifications)
-        self._listener = Listener(self._connect, f"{CHANNEL}_{schema}", self._wakeups)
+        self._channel = f"{CHANNEL}_{schema}"[:MAX_IDENTIFIER_CHARACTERS]
+        self._listener = Listener(self._connect, self._channel, self._wakeups)
 
     # connections
 
@@ -129,19 +141,15 @@ class PostgresStore:
         return {"statement_cache_size": 0}
 
     async def _connect(self) -> asyncpg.Connection:
-        return await asyncpg.connect(self._url, **self._connection_arguments())
+        connection: asyncpg.Connection = await asyncpg.connect(
+            self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments()
+        )
+        if not self._is_prepared:
+            await _learn_types(connection)
+        return connection
 
     async def open(self) -> None:
-        with translated():
-            self._pool = await asyncpg.create_pool(
-                self._url,
-                min_size=1,
-                max_size=self._pool_size,
-                command_timeout=COMMAND_TIMEOUT_SECONDS,
-                init=None if self._is_prepared else _learn_types,
-                reset=_keep_as_it_is,
-                **self._connection_arguments(),
-            )
+        self._pool = Pool(self._connect, size=self._pool_size)
         try:
             await self._require_schema()
         except BaseException:
@@ -166,59 +174,59 @@ class PostgresStore:
         await self._notifier.close()
         if self._pool is not None:
             pool, self._pool = self._pool, None
-            try:
-                await asyncio.wait_for(pool.close(), timeout=5)
-            except (TimeoutError, OSError):
-                pool.terminate()
+            await pool.close()
 
     @property
     def _now(self) -> datetime | None:
         """None: the database's own clock."""
         return self._clock.now() if self._clock is not None else None
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
+    def _connection(self) -> Loan:
         if self._pool is None:
             raise Unavailable("the store is not open; call open() first")
-        with translated():
-            async with self._pool.acquire() as connection:
-                yield connection
+        return self._pool.connection()
 
     async def _fetch(self, sql: str, *arguments: Any) -> Sequence[Row]:
-        """One statement, committed by itself; run again where the server asks for that."""
-        for tries_left in reversed(range(TRIES)):
-            try:
-                async with self._connection() as connection:
-                    rows: Sequence[Row] = await connection.fetch(sql, *arguments)
-                    return rows
-            except HoldfastError as error:
-                if not tries_left or not _is_retried(error):
-                    raise
-        raise AssertionError
+        """One statement, committed by itself."""
+
+        async def statement(connection: Any) -> Sequence[Row]:
+            rows: Sequence[Row] = await connection.fetch(sql, *arguments)
+            return rows
+
+        return await self._use(statement)
 
     async def _transact(self, verb: Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
-        """A verb in a transaction; run again after a deadlock, or when a simultaneous repeat was first."""
+        """A verb in a transaction of its own."""
+        return await self._use(lambda connection: self._transact_once(connection, verb))
+
+    async def _use(self, work: Callable[[Any], Coroutine[Any, Any, Answer]]) -> Answer:
+        """Work on a connection; again after a deadlock, or when a simultaneous repeat was first."""
         for tries_left in reversed(range(TRIES)):
             try:
                 async with self._connection() as connection:
-                    return await self._transact_once(connection, verb)
-            except HoldfastError as error:
-                if not tries_left or not _is_retried(error):
+                    return await work(connection)
+            except Exception as error:
+                if tries_left and sqlstate_of(error) in RETRIED:
+                    continue
+                translation = translate(error)
+                if translation is None:
                     raise
-        raise AssertionError
+                raise translation from error
+        raise AssertionError("the last try returns or raises")
 
     async def _transact_once(
         self, connection: Any, verb: Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]
     ) -> Answer:
-        await connection.execute(BEGIN)
+        await connection.execute(BEGIN if self._is_prepared else BEGIN_POOLED)
         try:
             now = self._now or await connection.fetchval("SELECT clock_timestamp()")
             tx = PostgresTransaction(AsyncpgExecutor(connection), self._sql, now, self._sweeps)
             answer = await verb(tx)
             await connection.execute("COMMIT")
-        except BaseException:
+        except Exception:
+            # After a cancellation the connection is given up instead, which rolls back, too.
             if not connection.is_closed():
-                await asyncio.shield(connection.execute("ROLLBACK"))
+                await connection.execute("ROLLBACK")
             raise
         self._announce(tx.awakened)
         return answer
@@ -232,7 +240,7 @@ class PostgresStore:
                 self._notifier.announce(queues)
 
     async def _send_notifications(self, queues: list[str]) -> None:
-        await self._fetch("SELECT pg_notify($1, $2)", f"{CHANNEL}_{self._schema}", "\n".join(queues))
+        await self._fetch(NOTIFY, self._channel, payloads_of(queues))
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         if self._is_listening:
@@ -256,7 +264,7 @@ class PostgresStore:
             except HoldfastError as refusal:
                 answers[index] = refusal
             else:
-                (plain if all(_is_plain(job) for job in one.jobs) else other)[index] = one
+                (plain if all(job.is_plain for job in one.jobs) else other)[index] = one
         if plain:
             await self._submit_plain([job for one in plain.values() for job in one.jobs])
             answers.update((i, tuple(Submitted(job.id) for job in one.jobs)) for i, one in plain.items())
@@ -266,6 +274,10 @@ class PostgresStore:
         return [answers[index] for index in range(len(submits))]
 
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
+        if len(jobs) == 1 and not jobs[0].delay_seconds:
+            await self._fetch(self._sql["submit_one"], self._now, *one_row(jobs[0]))
+            self._announce({jobs[0].queue})
+            return
         rows = await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
         self._announce({row["queue"] for row in rows})
 
@@ -275,13 +287,24 @@ class PostgresStore:
             require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
         with translated():
             executor = await executor_of(connection)
-            await executor.fetch("SAVEPOINT holdfast_submit")
-            try:
-                answers = await self._submit_by(executor, submits)
-            except BaseException:
-                await executor.fetch("ROLLBACK TO SAVEPOINT holdfast_submit")
-                raise
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    return await self._submit_in_savepoint(executor, submits)
+                except Exception as error:
+                    # A repeat elsewhere was first: by now its jobs can be seen.
+                    if not tries_left or sqlstate_of(error) != UNIQUE_VIOLATION:
+                        raise
+        raise AssertionError
+
+    async def _submit_in_savepoint(self, executor: Executor, submits: Sequence[Submit]) -> list[SubmitAnswer]:
+        await executor.fetch("SAVEPOINT holdfast_submit")
+        try:
+            answers = await self._submit_by(executor, submits)
+        except BaseException:
+            await executor.fetch("ROLLBACK TO SAVEPOINT holdfast_submit")
             await executor.fetch("RELEASE SAVEPOINT holdfast_submit")
+            raise
+        await executor.fetch("RELEASE SAVEPOINT holdfast_submit")
         return answers
 
     async def _submit_by(self, executor: Executor, submits: Sequence[Submit]) -> list[SubmitAnswer]:
@@ -296,8 +319,7 @@ class PostgresStore:
                 raise answer
         if tx.awakened and self._is_notifying:
             # The only NOTIFY inside a write transaction: who commits it, and when, is not ours to know.
-            payload = "\n".join(sorted(tx.awakened))
-            await executor.fetch("SELECT pg_notify($1::text, $2::text)", f"{CHANNEL}_{self._schema}", payload)
+            await executor.fetch(NOTIFY, self._channel, payloads_of(tx.awakened))
         return answers
 
     # claim
@@ -339,7 +361,7 @@ class PostgresStore:
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         answers: dict[int, SettleAnswer] = {}
-        plain = {index: one for index, one in enumerate(settlements) if _is_plain_success(one)}
+        plain = {index: one for index, one in enumerate(settlements) if one.is_plain_success}
         if plain:
             done = await self._settle_plain(list(plain.values()))
             for index, one in plain.items():
@@ -400,6 +422,7 @@ class PostgresStore:
         )
 
     async def register(self, worker_id: UUID, *, name: str) -> None:
+        require_valid_worker(name)
         sql = f"""
             INSERT INTO {self._sql.schema}.worker AS w (id, name, registered_at, seen_at)
             SELECT $1::uuid, $2::text, clock.now, clock.now
@@ -428,11 +451,14 @@ class PostgresStore:
         return await self._transact(lambda tx: replay(tx, ids))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        async with self._connection() as connection:
-            ids, next_cursor = await self._reader(connection).find_replayable(where, limit=limit, cursor=cursor)
+        require_valid_page(where, limit=limit)
+        ids, next_cursor = await self._use(
+            lambda connection: self._reader(connection).find_replayable(where, limit=limit, cursor=cursor)
+        )
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
     async def pause(self, queue: str) -> None:
+        require_valid_queue(queue)
         sql = f"""
             INSERT INTO {self._sql.schema}.pause (queue, paused_at)
             VALUES ($1::text, coalesce($2::timestamptz, clock_timestamp())) ON CONFLICT DO NOTHING
@@ -440,11 +466,13 @@ class PostgresStore:
         await self._fetch(sql, queue, self._now)
 
     async def resume(self, queue: str) -> None:
+        require_valid_queue(queue)
         await self._fetch(f"DELETE FROM {self._sql.schema}.pause WHERE queue = $1::text", queue)
         self._announce({queue})
 
     async def tick(self, tick: Tick) -> TickReport:
         """One statement asks whether there is anything to do; only the parts that have work run."""
+        require_valid_tick(tick)
         (row,) = await self._fetch(
             self._sql["tick"],
             self._now,
@@ -465,28 +493,23 @@ class PostgresStore:
         return reads.Reader(AsyncpgExecutor(connection), self._sql, scan_budget=self._scan_budget)
 
     async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
-        async with self._connection() as connection:
-            return await self._reader(connection).read(ids)
+        return await self._use(lambda connection: self._reader(connection).read(ids))
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        async with self._connection() as connection:
-            return await self._reader(connection).read_page(where, limit=limit, cursor=cursor)
+        require_valid_page(where, limit=limit)
+        return await self._use(lambda connection: self._reader(connection).read_page(where, limit=limit, cursor=cursor))
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
-        async with self._connection() as connection:
-            return await self._reader(connection).read_attempts(job_id)
+        return await self._use(lambda connection: self._reader(connection).read_attempts(job_id))
 
     async def read_upstream(self, job_id: UUID) -> list[Upstream]:
-        async with self._connection() as connection:
-            return await self._reader(connection).read_upstream(job_id)
+        return await self._use(lambda connection: self._reader(connection).read_upstream(job_id))
 
     async def read_queues(self) -> list[QueueStats]:
-        async with self._connection() as connection:
-            return await self._reader(connection).read_queues()
+        return await self._use(lambda connection: self._reader(connection).read_queues())
 
     async def read_workers(self) -> list[Worker]:
-        async with self._connection() as connection:
-            return await self._reader(connection).read_workers()
+        return await self._use(lambda connection: self._reader(connection).read_workers())
 
 
 async def _learn_types(connection: Any) -> None:
@@ -496,23 +519,6 @@ async def _learn_types(connection: Any) -> None:
     """
     async with connection.transaction():
         await connection.fetch(LEARN_TYPES)
-
-
-async def _keep_as_it_is(_connection: Any) -> None:
-    """Connections leave nothing behind, so giving one back to the pool needs no round trip."""
-
-
-def _is_retried(error: HoldfastError) -> bool:
-    return error.__cause__ is not None and sqlstate_of(error.__cause__) in RETRIED
-
-
-def _is_plain(job: NewJob) -> bool:
-    return job.key is None and job.run_at is None and not job.dependencies and not job.tags
-
-
-def _is_plain_success(settlement: Settlement) -> bool:
-    outcome = settlement.outcome
-    return isinstance(outcome, Completed) and not outcome.spawn and settlement.progress is None
 
 
 def _bound(

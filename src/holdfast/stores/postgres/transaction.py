@@ -229,9 +229,10 @@ class PostgresTransaction:
             [encode_failure(a.failure) for _, a in attempts],
         )
 
-    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
-        sql = "SELECT token FROM {schema}.attempt WHERE token = ANY ($1::uuid[]) AND is_ended_by_holder"
-        return {row["token"] for row in await self._inline(sql, list(tokens))}
+    async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
+        sql = "SELECT job, token FROM {schema}.attempt WHERE job = ANY ($1::bigint[]) AND is_ended_by_holder"
+        rows = await self._inline(sql, list({seq for seq, _ in leases}))
+        return {(row["job"], row["token"]) for row in rows} & set(leases)
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
         # One row a job in one statement: of several notes on one job the newest value of each kind counts.

@@ -16,8 +16,24 @@ from holdfast.stores.wakeup import Wakeups
 NOTIFY_EVERY_SECONDS: Final = 0.005
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
+MAX_PAYLOAD_BYTES: Final = 7999
+"""PostgreSQL refuses a longer one; a queue's name is far shorter."""
 
 logger = logging.getLogger(__name__)
+
+
+def payloads_of(queues: Iterable[str]) -> list[str]:
+    """The queues' names a line each, in as few notifications as they fit in."""
+    payloads: list[list[str]] = []
+    room = 0
+    for queue in sorted(queues):
+        size = len(queue.encode()) + 1
+        if size > room:
+            payloads.append([])
+            room = MAX_PAYLOAD_BYTES
+        payloads[-1].append(queue)
+        room -= size
+    return ["\n".join(names) for names in payloads]
 
 
 class Notifier:

@@ -2,8 +2,9 @@
 
 ``BEGIN IMMEDIATE`` is the only statement here that can find the file locked: in WAL mode a reader never waits, and a
 writer that has begun never does again. So the wait stands in one place, ``begin``, and "database is locked" cannot
-come from anywhere else. It is a loop of short random sleeps, not SQLite's own, whose sleeps grow to 100 ms: with
-several busy processes those would leave the file idle most of the time.
+come from anywhere else. It is a loop of short random sleeps that never grow. SQLite's own grow to 100 ms: of four busy
+processes one then writes all the time, and the others starve (4 s, commits: 968, 1, 1, 1; with ours 419, 365, 288,
+276).
 """
 
 import random
@@ -21,8 +22,8 @@ OLDEST_SQLITE: Final = (3, 37, 0)
 """STRICT tables; RETURNING is older."""
 BUSY_SECONDS: Final = 30.0
 """How long a caller may be kept waiting by other writers before it is told."""
-SHORTEST_SLEEP_SECONDS: Final = 0.0002
-LONGEST_SLEEP_SECONDS: Final = 0.002
+SHORTEST_SLEEP_SECONDS: Final = 0.0001
+LONGEST_SLEEP_SECONDS: Final = 0.0006
 CACHE_KIBIBYTES: Final = 32 * 1024
 CHECKPOINT_PAGES: Final = 4000
 """16 MiB of log between two checkpoints: pages written again and again in that time are copied once."""
@@ -35,14 +36,15 @@ def require_supported() -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         wanted = ".".join(str(part) for part in OLDEST_SQLITE)
         raise ConfigError(
-            f"this Python is linked to SQLite {sqlite3.sqlite_version}; Holdfast needs {wanted} or newer (STRICT tables)"
+            f"this Python has SQLite {sqlite3.sqlite_version}; Holdfast needs {wanted} or newer (STRICT tables)"
         )
 
 
-def require_file(path: str) -> Path:
+def require_file(path: str | Path) -> Path:
     """The path of a real file: what lives in memory has one connection only, and is gone with it."""
-    if not path or path.startswith(":memory:") or path.startswith("file:"):
-        raise ConfigError(f"{path!r} is not the path of a file; for a store in memory use memory://")
+    name = str(path)
+    if not name or name == "." or name.startswith((":memory:", "file:")):
+        raise ConfigError(f"{name!r} is not the path of a file; for a store in memory use memory://")
     return Path(path)
 
 

@@ -14,8 +14,10 @@ from threading import Thread
 from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import UsageError
+from holdfast.stores.sqlite.errors import translate
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 MAX_GROUP: Final = 256
 """Operations that share a transaction."""
@@ -23,9 +25,12 @@ MAX_GROUP: Final = 256
 
 @dataclass(slots=True)
 class Operation:
-    work: Callable[[Any], Any]
+    """``work(context)``; or, where there is an ``item``, ``work(context, items)`` for it and its neighbours at once."""
+
+    work: Callable[..., Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    item: Any = None
     answer: Any = None
     error: BaseException | None = None
 
@@ -44,14 +49,23 @@ class Lane:
 
     async def run(self, work: Callable[[Any], Answer]) -> Answer:
         """Run ``work`` on the lane's thread, inside a transaction; returns when that has ended."""
+        answer: Answer = await self._ask(work, None)
+        return answer
+
+    async def run_together(self, work: Callable[[Any, list[Item]], list[Answer]], item: Item) -> Answer:
+        """The same, for work that serves the items of several callers in one go, with an answer for each."""
+        answer: Answer = await self._ask(work, item)
+        return answer
+
+    def _ask(self, work: Callable[..., Any], item: Any) -> asyncio.Future[Any]:
         if self._is_closed:
             raise UsageError("the store is closed")
         if self._process != os.getpid():
             raise UsageError("the store was opened before this process was forked; open one here")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        self._queue.put(Operation(work, loop, future))
-        return await future
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(Operation(work, loop, future, item))
+        return future
 
     async def close(self) -> None:
         """What was queued before is served first."""
@@ -87,6 +101,15 @@ class Lane:
         except Empty:
             pass
         return group, True
+
+
+def fail(group: list[Operation], error: Exception) -> None:
+    """An error each: one that several tasks raise would gather all their tracebacks."""
+    for operation in group:
+        operation.error = error
+        if isinstance(error, sqlite3.Error):
+            operation.error = translate(error)
+            operation.error.__cause__ = error
 
 
 def _deliver(group: list[Operation]) -> None:

@@ -13,10 +13,9 @@ from uuid import UUID
 from holdfast.core.commands import NewJob, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import DEFAULT_TIMEOUTS, Attempt, Job, Lease, Options, Progress, Record, Timeouts
+from holdfast.core.job import Attempt, Job, Lease, Options, Progress, Record, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
-from holdfast.core.retry import DEFAULT_RETRY
 from holdfast.core.states import State
 
 Row = tuple[Any, ...]
@@ -88,21 +87,13 @@ def job_row(record: Record, job: NewJob) -> Row:
         record.lifetime_seconds,
         record.spawned_by,
         job.payload.is_json,
-        job.options.encode(),
+        job.encoded_options,
         job.payload.data,
     )
 
 
 def plain_job_row(seq: int | None, job: NewJob, now: int) -> Row:
     """A job without key, dependencies and tags, straight from the submit."""
-    options = None
-    if (
-        job.timeouts is not DEFAULT_TIMEOUTS
-        or job.retry is not DEFAULT_RETRY
-        or job.correlation_id is not None
-        or job.callback_url is not None
-    ):
-        options = job.options.encode()
     return (
         seq,
         job.id.bytes,
@@ -117,14 +108,15 @@ def plain_job_row(seq: int | None, job: NewJob, now: int) -> Row:
         job.timeouts.lifetime,
         None,
         job.payload.is_json,
-        options,
+        job.encoded_options,
         job.payload.data,
     )
 
 
-def ready_row(record: Record) -> Row:
+def ready_row(record: Record, place: int) -> Row:
     return (
         record.seq,
+        place,
         record.queue,
         int(record.priority),
         record.version,

@@ -39,6 +39,8 @@ from holdfast.stores.transaction import Change
 
 VALUES_A_STATEMENT: Final = 256
 """In lists of bytes, which are bound one by one."""
+BEATS_A_TIMEOUT: Final = 16
+"""How often ticks write that they ran, in a worker timeout: idle processes then cost about one commit a second."""
 RETENTION_LOOKS: Final = 10
 """Batches of ended jobs that one tick looks at, where something keeps them from being removed."""
 
@@ -55,7 +57,6 @@ _TABLES: Final = {
 }
 _ROWS: Final[dict[str, Callable[[Record], Row]]] = {
     "waiting": waiting_row,
-    "ready": ready_row,
     "running": running_row,
     "ended": ended_row,
 }
@@ -86,15 +87,7 @@ class SQLiteTransaction:
         return self.cursor.executemany(SQL[name], rows).rowcount
 
     def rows_of_bytes(self, name: str, values: Collection[bytes], *first: Any) -> list[Row]:
-        """A statement with a list of bytes, in as many steps as its bound needs."""
-        rest = list(values)
-        found: list[Row] = []
-        for start in range(0, len(rest), VALUES_A_STATEMENT):
-            part = rest[start : start + VALUES_A_STATEMENT]
-            # Padded to a power of two, so that few texts are ever prepared.
-            size = 1 << (len(part) - 1).bit_length()
-            found += self.cursor.execute(with_marks(name, size), [*first, *part, *[None] * (size - len(part))])
-        return found
+        return rows_of_bytes(self.cursor, name, values, *first)
 
     def write_tally(self) -> None:
         write_tally(self.cursor, self.tally)
@@ -165,19 +158,23 @@ class SQLiteTransaction:
         entering: dict[str, list[Row]] = {}
         for record in records:
             self.tally[record.queue, record.state] += 1
-            table = _TABLES[record.state]
-            entering.setdefault(table, []).append(_ROWS[table](record))
-            if record.state is State.SCHEDULED:
-                self.awakened.add(record.queue)
+            if record.state is not State.SCHEDULED:
+                table = _TABLES[record.state]
+                entering.setdefault(table, []).append(_ROWS[table](record))
+        ready = [record for record in records if record.state is State.SCHEDULED]
+        if ready:
+            self.awakened.update(record.queue for record in ready)
+            first = self.reserve(len(ready))
+            entering["ready"] = [ready_row(record, place) for place, record in enumerate(ready, start=first)]
         for table, rows in entering.items():
             self.run_many(f"write.{table}", rows)
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
         self.run_many("write.attempt", [attempt_row(seq, attempt) for seq, attempt in attempts])
 
-    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
-        rows = self.rows_of_bytes("write.holder_tokens", [token.bytes for token in tokens])
-        return {UUID(bytes=row[0]) for row in rows}
+    async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
+        rows = self.rows("write.ended_by_holder", json.dumps([seq for seq, _ in leases]))
+        return {(job, UUID(bytes=token)) for job, token in rows} & set(leases)
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
         self.run_many(
@@ -273,8 +270,9 @@ class SQLiteTransaction:
     async def beat(self, *, timeout_seconds: float) -> datetime:
         gap = duration_microseconds(timeout_seconds / 2)
         counts_again = self.now_microseconds + duration_microseconds(timeout_seconds)
-        ((counts_from,),) = self.rows("tick.beat", self.now_microseconds, gap, counts_again)
-        return from_microseconds(counts_from)
+        recent = duration_microseconds(timeout_seconds / BEATS_A_TIMEOUT)
+        rows = self.rows("tick.beat", self.now_microseconds, gap, counts_again, recent) or self.rows("tick.silence")
+        return from_microseconds(rows[0][0])
 
     def _ago(self, seconds: float) -> int:
         return self.now_microseconds - duration_microseconds(seconds)
@@ -307,211 +305,19 @@ class SQLiteTransaction:
             self.tally[queue, state] -= 1
 
 
-def write_tally(self) -> None:
-        write_tally(self.cursor, self.tally)
-        self.tally.clear()
-
-    # jobs
-
-    async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
-        return {record.seq: record for record in self._records(seqs)} if seqs else {}
-
-    def _records(self, seqs: Collection[int]) -> list[Record]:
-        return [record_from(row) for row in named(self.cursor.execute(SQL["lock"], (json.dumps(list(seqs)),)))]
-
-    def _records_in_order(self, rows: Sequence[Row]) -> list[Record]:
-        """Of rows that begin with a seq; a find's order is the order in which jobs become claimable."""
-        seqs = [row[0] for row in rows]
-        records = {record.seq: record for record in self._records(seqs)} if seqs else {}
-        return [records[seq] for seq in seqs]
-
-    async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]:
-        seqs = [seq for _, seq in self.rows_of_bytes("read.seqs", [job_id.bytes for job_id in ids])]
-        return {record.id: record for record in self._records(seqs)} if seqs else {}
-
-    async def existing_ids(self, ids: Collection[UUID]) -> set[UUID]:
-        return {UUID(bytes=row[0]) for row in self.rows_of_bytes("read.seqs", [job_id.bytes for job_id in ids])}
-
-    def reserve(self, count: int) -> int:
-        """The first of ``count`` numbers in a row."""
-        ((last,),) = self.rows("write.reserve", count)
-        return int(last) - count + 1
-
-    async def reserve_seqs(self, count: int) -> list[int]:
-        first = self.reserve(count)
-        return list(range(first, first + count))
-
-    async def insert(self, jobs: Sequence[tuple[Record, NewJob]]) -> None:
-        self.run_many("write.job", [job_row(record, job) for record, job in jobs])
-        tags = [(record.seq, name, value) for record, job in jobs for name, value in job.tags.items()]
-        if tags:
-            self.run_many("write.tag", tags)
-        self._enter([record for record, _ in jobs])
-
-    async def write(self, changes: Sequence[Change]) -> None:
-        leaving: dict[str, list[int]] = {}
-        entering: list[Record] = []
-        changed: dict[str, list[Row]] = {}
-        for change in changes:
-            before, after = change.before, change.after
-            table = _TABLES[before.state]
-            if before.state is after.state and table in ("ready", "ended"):
-                row: Row = (after.seq, after.is_fragile, after.has_dependents)
-                changed.setdefault(table, []).append(
-                    row if table == "ready" else (*row, after.ended_by, encode_failure(after.failure))
-                )
-                continue
-            self.tally[before.queue, before.state] -= 1
-            entering.append(after)
-            if table != _TABLES[after.state]:
-                leaving.setdefault(table, []).append(before.seq)
-        for table, rows in changed.items():
-            self.run_many(f"write.change_{table}", rows)
-        for table, seqs in leaving.items():
-            self.run(f"write.leave_{table}", json.dumps(seqs))
-        self._enter(entering)
-
-    def _enter(self, records: Sequence[Record]) -> None:
-        """In the order given, which is the order of places."""
-        entering: dict[str, list[Row]] = {}
-        for record in records:
-            self.tally[record.queue, record.state] += 1
-            table = _TABLES[record.state]
-            entering.setdefault(table, []).append(_ROWS[table](record))
-            if record.state is State.SCHEDULED:
-                self.awakened.add(record.queue)
-        for table, rows in entering.items():
-            self.run_many(f"write.{table}", rows)
-
-    async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
-        self.run_many("write.attempt", [attempt_row(seq, attempt) for seq, attempt in attempts])
-
-    async def holder_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
-        rows = self.rows_of_bytes("write.holder_tokens", [token.bytes for token in tokens])
-        return {UUID(bytes=row[0]) for row in rows}
-
-    async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
-        self.run_many(
-            "write.note",
-            [
-                (seq, progress.percent if progress else None, progress.message if progress else None, checkpoint)
-                for seq, progress, checkpoint in notes
-            ],
-        )
-
-    # keys
-
-    async def lock_keys(self, claims: Sequence[KeyClaim]) -> list[KeyHolder | None]:
-        return [self._key_holder(claim) for claim in claims]
-
-    def _key_holder(self, claim: KeyClaim) -> KeyHolder | None:
-        for job_id, digest, expires_at in self.rows("write.key_holder", claim.job_type, claim.key):
-            return KeyHolder(job_id=UUID(bytes=job_id), digest=digest, expires_at=from_microseconds(expires_at))
-        return None
-
-    async def put_keys(self, claims: Sequence[KeyClaim]) -> None:
-        self.run_many(
-            "write.put_key",
-            [(c.job_type, c.key, c.job_id.bytes, c.digest, to_microseconds(c.expires_at)) for c in claims],
-        )
-
-    async def drop_keys(self, claims: Sequence[KeyClaim]) -> None:
-        """Nothing was written by lock_keys."""
-
-    # edges
-
-    async def add_edges(self, edges: Sequence[Edge]) -> None:
-        self.run_many("edges.add", [(e.child, e.parent, e.kind.value, e.is_open) for e in edges])
-
-    async def set_edges(self, edges: Sequence[Edge]) -> None:
-        await self.add_edges(edges)
-
-    def _edges(self, name: str, seqs: Collection[int], *values: Any) -> list[Edge]:
-        return [edge_from(row) for row in self.rows(name, json.dumps(list(seqs)), *values)]
-
-    async def edges_to(self, children: Collection[int]) -> list[Edge]:
-        return self._edges("edges.to", children)
-
-    async def edges_from(self, parents: Collection[int]) -> list[Edge]:
-        return self._edges("edges.from", parents)
-
-    async def open_edges_from(self, parents: Collection[int], *, limit: int) -> list[Edge]:
-        return self._edges("edges.open_from", parents, limit)
-
-    async def close_alternatives(self, children: Collection[int]) -> None:
-        self.run("edges.close_alternatives", json.dumps(list(children)))
-
-    async def with_open_edges(self, children: Collection[int]) -> set[int]:
-        return {row[0] for row in self.rows("edges.with_open", json.dumps(list(children)))}
-
-    async def spawned(self, parents: Collection[int]) -> list[Record]:
-        return self._records_in_order(self.rows("edges.spawned", json.dumps(list(parents))))
-
-    # marks
-
-    async def mark(self, seqs: Collection[int]) -> None:
-        self.run_many("edges.mark", [(seq,) for seq in seqs])
-
-    async def take_marks(self, *, limit: int) -> list[int]:
-        return sorted(row[0] for row in self.rows("edges.take_marks", limit))
-
-    # time
-
-    async def find_due(self, *, limit: int) -> list[Record]:
-        return self._records_in_order(self.rows("tick.find_due", self.now_microseconds, limit))
-
-    async def find_expired(self, *, limit: int) -> list[Record]:
-        return self._records_in_order(self.rows("tick.find_expired", self.now_microseconds, limit))
-
-    async def find_overaged(self, *, limit: int) -> list[Record]:
-        return self._records_in_order(self.rows("tick.find_overaged", self.now_microseconds, limit))
-
-    async def find_unknown_leases(
-        self, owner: UUID, *, known: Collection[tuple[int, UUID]], claiming: Collection[UUID]
-    ) -> list[Record]:
-        known_pairs = {(seq, token.bytes) for seq, token in known}
-        in_flight = {token.bytes for token in claiming}
-        leases = self.rows("heartbeat.leases", owner.bytes)
-        unknown = [row for row in leases if row not in known_pairs and row[1] not in in_flight]
-        return self._records_in_order(unknown)
-
-    async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
-        return self._records_in_order(self.rows("tick.find_lost", limit))
-
-    async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
-        self.run("tick.mark_lost", self._ago(timeout_seconds))
-
-    async def beat(self, *, timeout_seconds: float) -> datetime:
-        gap = duration_microseconds(timeout_seconds / 2)
-        counts_again = self.now_microseconds + duration_microseconds(timeout_seconds)
-        ((counts_from,),) = self.rows("tick.beat", self.now_microseconds, gap, counts_again)
-        return from_microseconds(counts_from)
-
-    def _ago(self, seconds: float) -> int:
-        return self.now_microseconds - duration_microseconds(seconds)
-
-    async def remove_ended(self, tick: Tick) -> int:
-        self.run("retention.keys", self.now_microseconds, tick.batch)
-        self.run("retention.workers", self._ago(limits.WORKER_RETENTION_SECONDS))
-        removed = self._remove("retention.find_done", tick.completed_retention_seconds, tick.batch)
-        return removed + self._remove("retention.find_dead", tick.dead_retention_seconds, tick.batch - removed)
-
-    def _remove(self, find: str, retention_seconds: float, batch: int) -> int:
-        until = self._ago(retention_seconds)
-        candidates = self.rows(find, 0, until, batch * RETENTION_LOOKS)
-        seqs = json.dumps([row[0] for row in candidates])
-        removable = self.rows("retention.removable", seqs, self.now_microseconds, batch) if candidates else []
-        if not removable:
-            return 0
-        seqs = json.dumps([row[0] for row in removable])
-        for table in ("ended", "jobs", "edges_to", "edges_from", "notes", "tags", "attempts"):
-            self.run(f"retention.{table}", seqs)
-        for _, queue, state in removable:
-            self.tally[queue, state] -= 1
-        return len(removable)
-
-
 def write_tally(cursor: Cursor, tally: Counter[tuple[str, str]]) -> None:
     rows = [(queue, str(state), jobs) for (queue, state), jobs in tally.items() if jobs]
     if rows:
         cursor.executemany(SQL["write.tally"], rows)
+
+
+def rows_of_bytes(cursor: Cursor, name: str, values: Collection[bytes], *first: Any) -> list[Row]:
+    """A statement with a list of bytes, in as many steps as its bound needs."""
+    rest = list(values)
+    found: list[Row] = []
+    for start in range(0, len(rest), VALUES_A_STATEMENT):
+        part = rest[start : start + VALUES_A_STATEMENT]
+        # Padded to a power of two, so that few texts are ever prepared.
+        size = 1 << (len(part) - 1).bit_length()
+        found += cursor.execute(with_marks(name, size), [*first, *part, *[None] * (size - len(part))])
+    return found

@@ -2,7 +2,8 @@
 
 How it works: operations that are queued when the writer gets to them run in one ``BEGIN IMMEDIATE … COMMIT``, one after
 the other, each in a savepoint of its own; their callers are told after the commit. So ten callers at once pay for one
-fsync, and a lone caller waits for nobody.
+fsync, and a lone caller waits for nobody. Neighbours of a kind that can be served at once (plain submits) share their
+statements, too.
 
 W1. An operation is answered only after the commit that holds it.
 W2. An operation that is refused (HoldfastError, or any error of ours) leaves nothing, and its neighbours go on.
@@ -16,11 +17,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-
 from holdfast.core.ports import Clock
 from holdfast.stores.sqlite.connection import begin
-from holdfast.stores.sqlite.errors import translate
-from holdfast.stores.sqlite.lane import Lane, Operation
+from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.rows import to_microseconds
 from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, write_tally
 
@@ -38,15 +37,19 @@ class Writer(Lane):
 
     def serve(self, group: list[Operation]) -> None:
         try:
+            begin(self.connection)
+        except sqlite3.Error as error:
+            fail(group, error)
+            return
+        try:
             awakened = self._commit(group)
         except Exception as error:
             self._roll_back()
-            if len(group) > 1:
-                for operation in group:
-                    self.serve([operation])
-            else:
-                group[0].error = translate(error) if isinstance(error, sqlite3.Error) else error
-                group[0].error.__cause__ = error if isinstance(error, sqlite3.Error) else None
+            if len(group) == 1:
+                fail(group, error)
+                return
+            for operation in group:
+                self.serve([operation])
         else:
             if awakened:
                 self._wake(awakened)
@@ -54,9 +57,8 @@ class Writer(Lane):
     def _commit(self, group: list[Operation]) -> set[str]:
         tally: Counter[tuple[str, str]] = Counter()
         awakened: set[str] = set()
-        begin(self.connection)
-        for operation in group:
-            transaction = self._operate(operation, is_alone=len(group) == 1)
+        for together in _in_runs(group):
+            transaction = self._operate(together, is_alone=len(together) == len(group))
             if transaction is not None:
                 tally.update(transaction.tally)
                 awakened |= transaction.awakened
@@ -64,26 +66,23 @@ class Writer(Lane):
         self.cursor.execute("COMMIT")
         return awakened
 
-    def _operate(self, operation: Operation, *, is_alone: bool) -> SQLiteTransaction | None:
-        operation.answer = operation.error = None
+    def _operate(self, together: list[Operation], *, is_alone: bool) -> SQLiteTransaction | None:
+        """One operation, or several that are served at once. None: it was refused, and left nothing."""
         if not is_alone:
             self.cursor.execute("SAVEPOINT operation")
-        transaction = SQLiteTransaction(self.cursor, now=self._now(), sweeps=self._sweeps)
+        transaction = SQLiteTransaction(self.cursor, now=time_of(self._clock), sweeps=self._sweeps)
         try:
-            operation.answer = operation.work(transaction)
-        except sqlite3.Error:
-            raise
+            _answer(together, transaction)
         except Exception as refusal:
-            if is_alone:
+            if is_alone or len(together) > 1 or isinstance(refusal, sqlite3.Error):
                 raise
-            operation.error = refusal
+            fail(together, refusal)
             self.cursor.execute("ROLLBACK TO operation")
+            self.cursor.execute("RELEASE operation")
+            return None
         if not is_alone:
             self.cursor.execute("RELEASE operation")
-        return transaction if operation.error is None else None
-
-    def _now(self) -> int:
-        return time.time_ns() // 1000 if self._clock is None else to_microseconds(self._clock.now())
+        return transaction
 
     def _roll_back(self) -> None:
         # Some of SQLite's errors end the transaction on their own.
@@ -95,3 +94,28 @@ class Writer(Lane):
                 return
 
 
+def time_of(clock: Clock | None) -> int:
+    """The machine's clock, unless a test has its own."""
+    return time.time_ns() // 1000 if clock is None else to_microseconds(clock.now())
+
+
+def _in_runs(group: list[Operation]) -> list[list[Operation]]:
+    """Neighbours that one call can serve come together."""
+    runs: list[list[Operation]] = []
+    for operation in group:
+        last = runs[-1][-1] if runs else None
+        if last is not None and operation.item is not None and operation.work is last.work:
+            runs[-1].append(operation)
+        else:
+            runs.append([operation])
+    return runs
+
+
+def _answer(together: list[Operation], transaction: SQLiteTransaction) -> None:
+    first = together[0]
+    if first.item is None:
+        first.answer, first.error = first.work(transaction), None
+        return
+    answers = first.work(transaction, [operation.item for operation in together])
+    for operation, answer in zip(together, answers, strict=True):
+        operation.answer, operation.error = answer, None

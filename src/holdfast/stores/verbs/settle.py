@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from holdfast.core import decisions
-from holdfast.core.checks import require_valid_progress
+from holdfast.core.checks import require_valid_settlement
 from holdfast.core.commands import Completed, SettleAnswer, Settled, Settlement
 from holdfast.core.decisions import Decision
 from holdfast.core.errors import HoldfastError, JobNotFound, StaleLease
@@ -43,9 +43,9 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
             notes.append((record.seq, one.progress, None))
             # A second settlement of the same lease in this call is a repeat of the first.
             records[record.seq] = decision.record
-            by_holder.add(one.lease.token)
+            by_holder.add((record.seq, one.lease.token))
             answers.append(Settled(decision.record.state))
-        elif one.lease.token in by_holder:
+        elif (record.seq, one.lease.token) in by_holder:
             answers.append(Settled(record.state, is_repeat=True))
         else:
             answers.append(stale(one.lease, record))
@@ -58,22 +58,23 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
 
 
 def _decide(tx: Transaction, record: Record, settlement: Settlement) -> Decision:
-    if settlement.progress is not None:
-        require_valid_progress(settlement.progress)
+    require_valid_settlement(settlement)
     return decisions.settle(record, settlement.outcome, now=tx.now)
 
 
-async def _already_settled(tx: Transaction, settlements: Sequence[Settlement], records: dict[int, Record]) -> set[UUID]:
-    """Tokens that are gone because their holder settled: its first answer was lost, and this is the repeat."""
-    gone: set[UUID] = set()
-    completed: set[UUID] = set()
+async def _already_settled(
+    tx: Transaction, settlements: Sequence[Settlement], records: dict[int, Record]
+) -> set[tuple[int, UUID]]:
+    """Leases that are gone because their holder settled: its first answer was lost, and this is the repeat."""
+    gone: set[tuple[int, UUID]] = set()
+    completed: set[tuple[int, UUID]] = set()
     for one in settlements:
         record = records.get(one.lease.seq)
         if record is not None and record.token != one.lease.token:
-            gone.add(one.lease.token)
+            gone.add((record.seq, one.lease.token))
             if record.state is State.COMPLETED and record.last_token == one.lease.token:
-                completed.add(one.lease.token)
-    return completed | (await tx.holder_tokens(gone) if gone else set())
+                completed.add((record.seq, one.lease.token))
+    return completed | (await tx.ended_by_holder(gone) if gone else set())
 
 
 def stale(lease: Lease, record: Record | None) -> StaleLease:

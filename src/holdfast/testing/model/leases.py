@@ -5,7 +5,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.checks import require_valid_claim, require_valid_progress, require_valid_report
+from holdfast.core.checks import (
+    require_valid_claim,
+    require_valid_progress,
+    require_valid_report,
+    require_valid_submit,
+)
 from holdfast.core.commands import (
     Claim,
     Completed,
@@ -15,6 +20,7 @@ from holdfast.core.commands import (
     HandedBack,
     Heartbeat,
     HeartbeatAnswer,
+    NewJob,
     Report,
     ReportAnswer,
     SettleAnswer,
@@ -25,7 +31,15 @@ from holdfast.core.commands import (
     lease_tokens,
 )
 from holdfast.core.dependencies import DependencyKind
-from holdfast.core.errors import HoldfastError, InvalidTransition, JobNotFound, StaleLease, WorkerNotFound
+from holdfast.core.errors import (
+    Fault,
+    HoldfastError,
+    InvalidInput,
+    InvalidTransition,
+    JobNotFound,
+    StaleLease,
+    WorkerNotFound,
+)
 from holdfast.core.failures import Category
 from holdfast.core.job import Lease
 from holdfast.core.states import State
@@ -138,6 +152,8 @@ def _settle_one(world: World, job: ModelJob, settlement: Settlement) -> SettleAn
 
 def _refuse(job: ModelJob, settlement: Settlement) -> None:
     outcome = settlement.outcome
+    if settlement.progress is not None:
+        require_valid_progress(settlement.progress)
     is_cancel = isinstance(outcome, Stopped) or (
         isinstance(outcome, Failed) and outcome.failure.category is Category.CANCELLED
     )
@@ -145,8 +161,6 @@ def _refuse(job: ModelJob, settlement: Settlement) -> None:
         raise InvalidTransition(
             job_id=job.id, source=job.state, target=State.CANCELLED, trigger="stopping without a request"
         )
-    if settlement.progress is not None:
-        require_valid_progress(settlement.progress)
 
 
 def _end_attempt(world: World, job: ModelJob, settlement: Settlement) -> None:
@@ -176,6 +190,8 @@ def _fail(world: World, job: ModelJob, failed: Failed) -> None:
 def _complete(world: World, job: ModelJob, completed: Completed) -> None:
     """An ack wins over a cancel request. Children are accepted with it, or it is refused with them."""
     if completed.spawn:
+        require_valid_submit(Submit(jobs=completed.spawn))
+        _refuse_circles(world, job, completed.spawn)
         answers = accept(world, Submit(jobs=completed.spawn), spawner=job)
         _let_fan_ins_wait(world, job, [world.jobs[answer.job_id] for answer in answers if not answer.is_duplicate])
     job.last_token = job.token
@@ -183,17 +199,30 @@ def _complete(world: World, job: ModelJob, completed: Completed) -> None:
     job.result = completed.result
 
 
-def _let_fan_ins_wait(world: World, spawner: ModelJob, children: Sequence[ModelJob]) -> None:
-    """A FAN_IN on a spawner waits for its children too; never the children for each other.
+def _refuse_circles(world: World, spawner: ModelJob, children: Sequence[NewJob]) -> None:
+    """A FAN_IN on the spawner will wait for the children: no child may wait for it, or for what waits for it."""
+    behind = {job.id for job in _fan_ins(world, spawner)}
+    while more := {job.id for job in world.jobs.values() if job.id not in behind and behind & job.waits.keys()}:
+        behind |= more
+    faults = [
+        Fault(item=n, field="dependencies", problem="wait for a fan-in on the job that spawns this one")
+        for n, child in enumerate(children)
+        if any(dependency.job_id in behind for dependency in child.dependencies)
+    ]
+    if faults:
+        raise InvalidInput(faults)
 
-    A duplicate is somebody else's job, and might wait for the FAN_IN itself.
-    """
-    for job in world.jobs.values():
-        wait = job.waits.get(spawner.id)
-        if wait is None or not wait.is_open or wait.kind is not DependencyKind.FAN_IN or job in children:
-            continue
-        for child in children:
-            job.waits.setdefault(child.id, Wait(DependencyKind.FAN_IN, is_open=True))
+
+def _fan_ins(world: World, spawner: ModelJob) -> list[ModelJob]:
+    found = [(job, job.waits.get(spawner.id)) for job in world.jobs.values()]
+    return [job for job, wait in found if wait and wait.is_open and wait.kind is DependencyKind.FAN_IN]
+
+
+def _let_fan_ins_wait(world: World, spawner: ModelJob, children: Sequence[ModelJob]) -> None:
+    """A FAN_IN on a spawner waits for its new children too; never the children for each other."""
+    for job in _fan_ins(world, spawner):
+        if job not in children:
+            job.waits.update({child.id: Wait(DependencyKind.FAN_IN, is_open=True) for child in children})
     # One that ended at once is news to those that now wait for it.
     world.untold += [child for child in children if child.state.is_terminal]
 

@@ -11,14 +11,18 @@ from typing import Any, Final
 import pytest
 
 SUBJECTS: Final = (
+    "bad_input",
     "cancel",
     "claim",
     "claim_order",
     "dependencies",
     "durability",
     "extend",
+    "faults",
     "idempotency",
     "queues",
+    "races",
+    "races_of_dependencies",
     "read",
     "replay",
     "report",

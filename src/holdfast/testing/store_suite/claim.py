@@ -1,5 +1,6 @@
 """Claim: a lease on a job, for one worker at a time. The order of claims is in ``claim_order``."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from holdfast.testing.factories import (
     claimed_ids,
     new_claim,
     new_job,
+    pass_time,
     read_counts,
     read_one,
     read_state,
@@ -194,6 +196,23 @@ async def test_a_repeated_claim_does_not_return_another_claims_leases(harness: S
     repeat = new_claim(worker, limit=1, nonce=second.nonce, is_repeat=True)
     assert [job.id for job in await harness.store.claim(repeat)] == [two.id]
     assert one.id != two.id
+
+
+async def test_a_claim_that_arrives_after_its_repeat_does_no_harm(harness: StoreHarness) -> None:
+    """SPEC 2.5 Lost answers; SPEC 3.2: what nobody knows of is handed back, or reclaimed with the worker."""
+    await submit_jobs(harness.store, *(new_job() for _ in range(4)))
+    for is_alive in (True, False):
+        worker = await register(harness.store)
+        late = new_claim(worker, limit=2)
+        known = await harness.store.claim(replace(late, is_repeat=True))
+        await harness.store.claim(late)
+        if is_alive:
+            await harness.store.heartbeat(Heartbeat(worker=worker, held=tuple(job.lease for job in known)))
+            assert await read_counts(harness.store) == {State.RUNNING: 2, State.SCHEDULED: 2}
+            await harness.store.heartbeat(Heartbeat(worker=worker, held=()))
+            assert await read_counts(harness.store) == {State.SCHEDULED: 4}
+    await pass_time(harness, 60)
+    assert await read_counts(harness.store) == {State.SCHEDULED: 4}
 
 
 async def test_a_lease_does_not_outlive_its_job(harness: StoreHarness) -> None:

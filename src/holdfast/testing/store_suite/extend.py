@@ -8,7 +8,7 @@ from holdfast.core.commands import Extended
 from holdfast.core.errors import StaleLease
 from holdfast.core.job import Timeouts
 from holdfast.core.states import State
-from holdfast.testing.factories import cancel_one, read_one, read_state, running_job, settle, tick
+from holdfast.testing.factories import cancel_one, claim_one, read_one, read_state, register, running_job, settle, tick
 from holdfast.testing.harness import StoreHarness
 from holdfast.testing.invariants import snapshot
 
@@ -53,6 +53,18 @@ async def test_a_stale_lease_cannot_be_extended(harness: StoreHarness) -> None:
     answers = await harness.store.extend([expired.lease, ended.lease, unknown, valid.lease])
     assert [type(answer) for answer in answers] == [StaleLease, StaleLease, StaleLease, Extended]
     assert await snapshot(harness.store) == before, "the valid one was extended to where it ended anyway"
+
+
+async def test_a_stale_lease_does_not_extend_the_newer_one(harness: StoreHarness) -> None:
+    """P2; D2 Fencing."""
+    stale = await running_job(harness.store, timeouts=SHORT)
+    harness.clock.advance(10)
+    await tick(harness.store)
+    newer = await claim_one(harness.store, await register(harness.store), queues=(stale.queue,))
+    harness.clock.advance(5)
+    (answer,) = await harness.store.extend([stale.lease])
+    assert isinstance(answer, StaleLease)
+    assert (await read_one(harness.store, stale.id)).lease == newer.lease
 
 
 async def test_extend_tells_of_a_cancel_request(harness: StoreHarness) -> None:

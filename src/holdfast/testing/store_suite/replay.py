@@ -229,6 +229,18 @@ async def test_what_did_not_end_with_the_job_is_left_alone(harness: StoreHarness
     assert await read_states(harness.store, [released, cancelled]) == [State.SCHEDULED, State.CANCELLED]
 
 
+async def test_a_dependent_that_died_of_itself_does_not_come_back(harness: StoreHarness) -> None:
+    """SPEC 2.1: only where the dependency's end had ended this job."""
+    job = await running_job(harness.store)
+    child = await submit_one(harness.store, queue="child", dependencies=after(job.id, kind=DependencyKind.AFTER_ANY))
+    await settle(harness.store, job, FAIL)
+    await settle(harness.store, await claim_one(harness.store, await register(harness.store), queues=("child",)), FAIL)
+    await replay_one(harness.store, job.id)
+    read = await read_one(harness.store, child)
+    assert (read.state, read.replays, read.ended_by) == (State.FAILED, 0, None)
+    assert (await replay_one(harness.store, child)).outcome is ReplayOutcome.REPLAYED
+
+
 async def test_a_dependent_that_comes_back_keeps_what_was_met(harness: StoreHarness) -> None:
     """G5, G6: only what is open again is waited for."""
     done, alternative = [await running_job(harness.store) for _ in range(2)]

@@ -94,6 +94,7 @@ async def test_retention_is_never_shorter_than_the_key_window(harness: StoreHarn
     job_id = await job_in_state(harness.store, State.COMPLETED, key="k", key_window_seconds=20 * DAY)
     harness.clock.advance(20 * DAY - 1)
     await tick(harness.store)
+    assert await exists(harness, job_id)
     assert await submit_one(harness.store, key="k", key_window_seconds=20 * DAY) == job_id
     harness.clock.advance(1)
     await tick(harness.store)

@@ -123,11 +123,14 @@ async def test_an_ack_at_the_end_of_the_lifetime_is_accepted_before_tick(harness
 
 
 async def test_a_job_due_after_the_end_of_its_lifetime_does_not_run(harness: StoreHarness) -> None:
-    """D1 section 4: a backoff may reach behind it."""
-    job_id = await job_in_state(harness.store, State.RETRYING, timeouts=Timeouts(lifetime=30.0))
+    """D1 section 4: a backoff may reach behind it; and a delay may end when the lifetime does."""
+    retrying = await job_in_state(harness.store, State.RETRYING, timeouts=Timeouts(lifetime=30.0))
+    delayed = await submit_one(harness.store, delay_seconds=30.0, timeouts=Timeouts(lifetime=30.0))
     harness.clock.advance(100)
     await tick(harness.store)
-    assert await read_state(harness.store, job_id) is State.DEAD_LETTER
+    assert await read_state(harness.store, retrying) is State.DEAD_LETTER
+    job = await read_one(harness.store, delayed)
+    assert (job.state, job.scheduled_at) == (State.DEAD_LETTER, None), "not even for a moment"
 
 
 async def test_tick_works_in_batches_and_says_that_there_is_more(harness: StoreHarness) -> None:

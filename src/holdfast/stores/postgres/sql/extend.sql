@@ -1,6 +1,7 @@
 -- heartbeat: a worker is alive, and its leases go on. One statement however many jobs it holds.
 -- Guarantees: only leases with the token named are touched, and only after a third of their visibility timeout.
 -- Locks: the worker's row and the rows extended. Index: worker_pkey, running_pkey, running_owner.
+-- (SELECT …) hides the batch's size from the planner, which for a large one would read all of running instead.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
@@ -12,7 +13,7 @@ seen AS (
 ),
 held AS MATERIALIZED (
     SELECT r.job, r.token, r.cancel_requested, r.expires_at, r.visibility_seconds
-    FROM unnest($3::bigint[], $4::uuid[]) AS g (job, token)
+    FROM unnest((SELECT $3::bigint[]), (SELECT $4::uuid[])) AS g (job, token)
     CROSS JOIN LATERAL (
         SELECT * FROM {schema}.running r WHERE r.job = g.job AND r.token = g.token OFFSET 0
     ) r

@@ -1,12 +1,13 @@
 -- settle: complete attempts, fenced by token. Everything but plain success takes the verbs' way.
 -- Guarantees: what is not returned was not changed; a job with dependents leaves a mark.
 -- Locks: the running rows it deletes. Index: running_pkey.
+-- (SELECT …) hides the batch's size from the planner, which for a large one would read all of running instead.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
 gone AS (
     DELETE FROM {schema}.running r
-    USING unnest($2::bigint[], $3::uuid[], $4::bytea[]) AS g (job, token, result)
+    USING unnest((SELECT $2::bigint[]), (SELECT $3::uuid[]), (SELECT $4::bytea[])) AS g (job, token, result)
     WHERE r.job = g.job AND r.token = g.token
     RETURNING r.job, r.token, r.owner, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
         r.queue, r.scheduled_at, r.started_at, g.result

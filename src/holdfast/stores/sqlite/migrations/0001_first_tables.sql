@@ -22,10 +22,11 @@ CREATE TABLE holdfast_job (
 ) STRICT;
 CREATE INDEX holdfast_job_spawned_by ON holdfast_job (spawned_by) WHERE spawned_by IS NOT NULL;
 
--- SCHEDULED. claim's ORDER BY is holdfast_ready_claim's order, exactly. A place is never given twice.
+-- SCHEDULED. claim's ORDER BY is holdfast_ready_claim's order, exactly. Places are numbers of the same row as seq: a new
+-- job's place is its seq, whoever comes back takes the next number. So a place is never given twice.
 CREATE TABLE holdfast_ready (
-    place INTEGER PRIMARY KEY AUTOINCREMENT,
-    job INTEGER NOT NULL UNIQUE,
+    job INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
     queue TEXT NOT NULL,
     priority INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -138,7 +139,7 @@ CREATE INDEX holdfast_tag_job ON holdfast_tag (job);
 
 -- Attempts that were spent without success.
 CREATE TABLE holdfast_attempt (
-    token BLOB NOT NULL PRIMARY KEY,
+    token BLOB NOT NULL,
     job INTEGER NOT NULL,
     number INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -147,9 +148,9 @@ CREATE TABLE holdfast_attempt (
     ended_at INTEGER NOT NULL,
     previous BLOB,
     is_ended_by_holder INTEGER NOT NULL,
-    failure TEXT NOT NULL
-) STRICT;
-CREATE INDEX holdfast_attempt_job ON holdfast_attempt (job, version);
+    failure TEXT NOT NULL,
+    PRIMARY KEY (job, version)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE holdfast_note (
     job INTEGER PRIMARY KEY,
@@ -187,4 +188,4 @@ CREATE TABLE holdfast_beat (
 INSERT INTO holdfast_beat (is_only) VALUES (1);
 
 -- So that numbers can be reserved by an UPDATE from the first one on.
-INSERT INTO sqlite_sequence (name, seq) VALUES ('holdfast_job', 0), ('holdfast_ready', 0);
+INSERT INTO sqlite_sequence (name, seq) VALUES ('holdfast_job', 0);

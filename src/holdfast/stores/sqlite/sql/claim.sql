@@ -18,7 +18,7 @@ SELECT queue FROM step WHERE queue IS NOT NULL
 
 -- [find]
 -- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all.
-SELECT r.place, r.job, r.priority, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents,
+SELECT r.job, r.priority, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents,
     r.scheduled_at, r.lifetime_ends_at, r.last_token,
     j.id, j.type, j.created_at, j.max_attempts, j.visibility_seconds, j.is_json, j.options,
     j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
@@ -31,7 +31,7 @@ ORDER BY r.priority, r.place
 LIMIT ?3
 
 -- [take]
-DELETE FROM holdfast_ready WHERE place IN (SELECT value FROM json_each(?1))
+DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [again]
 -- The leases a worker has, for a claim whose answer was lost. Index: holdfast_running_owner.
@@ -46,4 +46,4 @@ WHERE r.owner = ?1 AND r.token IN ({marks})
 ORDER BY r.token
 
 -- [last_place]
-SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_ready'
+SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_job'

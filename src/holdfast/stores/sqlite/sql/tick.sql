@@ -45,11 +45,16 @@ ORDER BY r.job LIMIT ?1
 UPDATE holdfast_worker SET is_lost = 1 WHERE seen_at < ?1 AND NOT is_lost
 
 -- [beat]
--- Note that a tick ran. After a gap (?2), silence counts against workers only from ?3 on.
+-- Note that a tick ran, unless one did so within ?4: many processes that tick side by side write one note. After a gap
+-- (?2), silence counts against workers only from ?3 on.
 UPDATE holdfast_beat SET
     silence_counts_from = CASE
         WHEN last_tick_at IS NULL OR silence_counts_from IS NULL OR ?1 - last_tick_at > ?2 THEN ?3
         ELSE silence_counts_from
     END,
     last_tick_at = ?1
+WHERE last_tick_at IS NULL OR NOT ?1 - last_tick_at BETWEEN 0 AND ?4
 RETURNING silence_counts_from
+
+-- [silence]
+SELECT silence_counts_from FROM holdfast_beat

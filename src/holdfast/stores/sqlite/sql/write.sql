@@ -2,6 +2,7 @@
 -- Locks: none of their own; the transaction has the only write lock there is. Index: the primary keys.
 
 -- [reserve]
+-- Numbers for jobs and for places.
 UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'holdfast_job' RETURNING seq
 
 -- [job]
@@ -15,9 +16,9 @@ INSERT INTO holdfast_tag (job, name, value) VALUES (?, ?, ?)
 
 -- [ready]
 INSERT INTO holdfast_ready (
-    job, queue, priority, version, attempt, replays, is_fragile, has_dependents,
+    job, place, queue, priority, version, attempt, replays, is_fragile, has_dependents,
     scheduled_at, lifetime_ends_at, started_at, last_token
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- [waiting]
 INSERT OR REPLACE INTO holdfast_waiting (
@@ -66,8 +67,9 @@ INSERT INTO holdfast_attempt (
     token, job, number, version, owner, started_at, ended_at, previous, is_ended_by_holder, failure
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- [holder_tokens]
-SELECT token FROM holdfast_attempt WHERE is_ended_by_holder AND token IN ({marks})
+-- [ended_by_holder]
+SELECT job, token FROM holdfast_attempt
+WHERE job IN (SELECT value FROM json_each(?1)) AND is_ended_by_holder
 
 -- [note]
 INSERT INTO holdfast_note (job, percent, message, checkpoint) VALUES (?, ?, ?, ?)

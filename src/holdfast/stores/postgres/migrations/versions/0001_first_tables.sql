@@ -138,7 +138,7 @@ CREATE INDEX tag_job ON {schema}.tag (job);
 
 -- Attempts that were spent without success.
 CREATE TABLE {schema}.attempt (
-    token uuid PRIMARY KEY,
+    token uuid NOT NULL,
     job bigint NOT NULL,
     number smallint NOT NULL,
     version int NOT NULL,
@@ -147,9 +147,9 @@ CREATE TABLE {schema}.attempt (
     ended_at timestamptz NOT NULL,
     previous uuid,
     is_ended_by_holder boolean NOT NULL,
-    failure text NOT NULL
+    failure text NOT NULL,
+    PRIMARY KEY (job, version)
 );
-CREATE INDEX attempt_job ON {schema}.attempt (job, version);
 
 CREATE TABLE {schema}.note (
     job bigint PRIMARY KEY,

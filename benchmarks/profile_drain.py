@@ -1,0 +1,105 @@
+"""Where the store's time goes: ``python -m benchmarks.profile_drain``, or ``--profile`` of the bench.
+
+Python by cProfile; the server by the plans of claim.sql and settle.sql as they were executed; and the share of the two,
+from the process's own CPU time without the profiler, which makes calls look dearer than they are.
+"""
+
+import asyncio
+import cProfile
+import pstats
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from benchmarks.postgres.databases import STORE_SCHEMA, Database
+from benchmarks.postgres.sides import columns
+from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT, batches
+from holdfast.core.commands import lease_tokens
+from holdfast.core.priority import Priority
+from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.store import PLANNER
+from tests.servers import PostgresServer
+
+JOBS: Final = 20_000
+ENTRIES: Final = 25
+EXPLAIN: Final = "EXPLAIN (ANALYZE, BUFFERS, WAL) "
+
+Work = Callable[[], Awaitable[None]]
+
+
+async def profile() -> None:
+    with PostgresServer() as server:
+        database = await Database.create(server)
+        await _profile(database)
+        await database.drop()
+
+
+async def _profile(database: Database) -> None:
+    store, floor = database.store(), database.floor("split")
+    await asyncio.gather(store.open(), floor.open())
+    try:
+        await store.submit(batches(3 * JOBS))
+        await floor.submit([columns(batch) for batch in batches(2 * JOBS)])
+        await database.settle_down()
+        await _shares("warming up", lambda: store.drain(JOBS // 10))
+        await _shares("warming up the floor", lambda: floor.drain(JOBS // 10))
+        await _shares("store, claim and settle", lambda: store.drain(JOBS))
+        await _shares("floor, claim and settle", lambda: floor.drain(JOBS))
+        await _widest("claim and settle", lambda: store.drain(JOBS))
+        given, raw = batches(JOBS), [columns(batch) for batch in batches(JOBS)]
+        await _shares("store, submit", lambda: store.submit(given))
+        await _shares("floor, submit", lambda: floor.submit(raw))
+        given = batches(JOBS)
+        await _widest("submit", lambda: store.submit(given))
+        await _plans(database)
+    finally:
+        await asyncio.gather(store.close(), floor.close())
+
+
+async def _shares(what: str, work: Work) -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
+    await work()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print(f"{what}: {wall / JOBS * 1e6:.1f} µs a job, {cpu / JOBS * 1e6:.1f} of them in this process")
+
+
+async def _widest(what: str, work: Work) -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    await work()
+    profiler.disable()
+    print(f"\n{what}, {JOBS} jobs: the {ENTRIES} widest entries")
+    pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(ENTRIES)
+
+
+async def _plans(database: Database) -> None:
+    sql = Statements(STORE_SCHEMA)
+    connection = await asyncpg.connect(database.url, server_settings=PLANNER)
+    try:
+        worker: UUID = await connection.fetchval(f"SELECT id FROM {STORE_SCHEMA}.worker")
+        await _explain(connection, sql["claim"], *await _claim_arguments(connection, worker))  # to warm up
+        claim = await _explain(connection, sql["claim"], *await _claim_arguments(connection, worker))
+        jobs = f"SELECT job, token FROM {STORE_SCHEMA}.running LIMIT $1"
+        rows = await connection.fetch(jobs, DRAIN_BATCH_JOBS)
+        seqs, tokens = [row["job"] for row in rows], [row["token"] for row in rows]
+        settle = await _explain(connection, sql["settle"], None, seqs, tokens, [RESULT] * len(rows))
+    finally:
+        await connection.close()
+    print(f"claim.sql\n{claim}\n\nsettle.sql\n{settle}")
+
+
+async def _claim_arguments(connection: asyncpg.Connection, worker: UUID) -> list[Any]:
+    first: int = await connection.fetchval(f"SELECT min(place) FROM {STORE_SCHEMA}.ready")
+    lanes = [[QUEUE] * len(Priority), [int(priority) for priority in Priority], [first - 1] * len(Priority)]
+    return [None, worker, *lanes, DRAIN_BATCH_JOBS, None, lease_tokens(uuid4(), DRAIN_BATCH_JOBS)]
+
+
+async def _explain(connection: asyncpg.Connection, sql: str, *arguments: Any) -> str:
+    return "\n".join(row[0] for row in await connection.fetch(EXPLAIN + sql, *arguments))
+
+
+if __name__ == "__main__":
+    asyncio.run(profile())

@@ -1,0 +1,1 @@
+"""What is measured on SQLite, and the raw statements it is measured against."""

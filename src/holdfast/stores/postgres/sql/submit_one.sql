@@ -1,0 +1,25 @@
+-- submit: insert one plain job that may run at once; submit.sql for one, without arrays.
+-- Guarantees: a job whose id is already there is left alone, so a repeat doubles nothing.
+-- Locks: none but those of its own rows. Index: job_id_key for the conflict.
+WITH inserted AS (
+    INSERT INTO {schema}.job (
+        id, type, queue, priority, depth, payload, is_json, created_at,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
+    VALUES (
+        $2::uuid, $3::text, $4::text, $5::smallint, 0, $6::bytea, $7::boolean,
+        coalesce($1::timestamptz, clock_timestamp()), $8::smallint, $9::float8, $10::float8, $11::text
+    )
+    ON CONFLICT (id) DO NOTHING
+    RETURNING seq, queue, priority, created_at, lifetime_seconds
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta) SELECT queue, 'SCHEDULED', 1 FROM inserted
+)
+INSERT INTO {schema}.ready (
+    job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at
+)
+SELECT
+    seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+    created_at, created_at + make_interval(secs => lifetime_seconds)
+FROM inserted

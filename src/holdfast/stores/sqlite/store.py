@@ -1,0 +1,267 @@
+"""The port over one SQLite file.
+
+Writes go through the writer's thread and share commits (``writer``), reads through the reader's. Every method here
+only checks its input and says which work is to be done; the work itself stands in the module of the verb's name, or
+is the verb as all stores share it.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+from holdfast.core import limits
+from holdfast.core.checks import (
+    require_valid_claim,
+    require_valid_page,
+    require_valid_queue,
+    require_valid_report,
+    require_valid_submit,
+    require_valid_tick,
+    require_valid_worker,
+)
+from holdfast.core.commands import (
+    CancelAnswer,
+    Claim,
+    ExtendAnswer,
+    Filter,
+    Heartbeat,
+    HeartbeatAnswer,
+    Page,
+    QueueStats,
+    ReplayAnswer,
+    ReplayPage,
+    Report,
+    ReportAnswer,
+    SettleAnswer,
+    Settlement,
+    Submit,
+    SubmitAnswer,
+    Tick,
+    TickReport,
+    Worker,
+)
+from holdfast.core.errors import HoldfastError, UsageError
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.payload import check_limit
+from holdfast.core.ports import Clock
+from holdfast.core.states import REPLAYABLE
+from holdfast.stores.sqlite import reader as reads
+from holdfast.stores.sqlite.caller import submit_in
+from holdfast.stores.sqlite.claim import claim as lease_jobs
+from holdfast.stores.sqlite.connection import Synchronous, connect, require_file, require_supported
+from holdfast.stores.sqlite.errors import translated
+from holdfast.stores.sqlite.heartbeat import heartbeat as beat
+from holdfast.stores.sqlite.reader import Reader, Search
+from holdfast.stores.sqlite.schema import migrate
+from holdfast.stores.sqlite.settle import settle as settle_all
+from holdfast.stores.sqlite.submit import is_plain, submit_together
+from holdfast.stores.sqlite.submit import submit as submit_all
+from holdfast.stores.sqlite.transaction import SQLiteTransaction
+from holdfast.stores.sqlite.watch import Watch
+from holdfast.stores.sqlite.writer import Writer
+from holdfast.stores.transaction import run_now
+from holdfast.stores.verbs import tick as tick_verbs
+from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
+from holdfast.stores.verbs.replay import replay
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Lanes:
+    """What an open store consists of."""
+
+    writer: Writer
+    reader: Reader
+    watch: Watch
+
+
+class SQLiteStore:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: Synchronous = "FULL",
+        clock: Clock | None = None,
+        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
+        scan_budget: int = limits.SCAN_BUDGET_JOBS,
+    ) -> None:
+        require_supported()
+        self.path = require_file(path)
+        self._synchronous = synchronous
+        self._clock = clock
+        self._payload_limit_bytes = check_limit(payload_limit_bytes)
+        self._scan_budget = scan_budget
+        self._lanes: Lanes | None = None
+
+    async def open(self) -> None:
+        if self._lanes is None:
+            self._lanes = await asyncio.to_thread(self._open)
+
+    def _open(self) -> Lanes:
+        connections: list[sqlite3.Connection] = []
+        try:
+            with translated():
+                for _ in range(3):
+                    connections.append(connect(self.path, synchronous=self._synchronous))
+                    migrate(connections[0], self.path)
+        except BaseException:
+            for connection in connections:
+                connection.close()
+            raise
+        for_writer, for_reader, for_watch = connections
+        watch = Watch(for_watch)
+        return Lanes(Writer(for_writer, clock=self._clock, wake=watch.wake), Reader(for_reader), watch)
+
+    async def close(self) -> None:
+        lanes, self._lanes = self._lanes, None
+        if lanes is not None:
+            await lanes.writer.close()
+            await lanes.reader.close()
+            await lanes.watch.close()
+
+    @property
+    def _open_lanes(self) -> Lanes:
+        if self._lanes is None:
+            raise UsageError("the store is not open")
+        return self._lanes
+
+    async def _write(self, work: Callable[[SQLiteTransaction], Answer]) -> Answer:
+        return await self._open_lanes.writer.run(work)
+
+    async def _run(self, verb: Callable[[SQLiteTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
+        return await self._open_lanes.writer.run(lambda tx: run_now(verb(tx)))
+
+    async def _read(self, work: Callable[[sqlite3.Cursor], Answer]) -> Answer:
+        return await self._open_lanes.reader.run(work)
+
+    # the verbs
+
+    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+        refused = {index: refusal for index, one in enumerate(submits) if (refusal := self._refusal(one)) is not None}
+        good = [one for index, one in enumerate(submits) if index not in refused]
+        if connection is not None:
+            for refusal in refused.values():
+                raise refusal
+            self._open_lanes  # noqa: B018
+            return submit_in(connection, good, path=self.path, clock=self._clock)
+        accepted = iter(await self._submit(good) if good else ())
+        return [refused[index] if index in refused else next(accepted) for index in range(len(submits))]
+
+    async def _submit(self, submits: list[Submit]) -> list[SubmitAnswer]:
+        if all(is_plain(one) for one in submits):
+            return await self._open_lanes.writer.run_together(submit_together, submits)
+        return await self._write(lambda tx: submit_all(tx, submits))
+
+    def _refusal(self, submit: Submit) -> HoldfastError | None:
+        try:
+            require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
+        except HoldfastError as refusal:
+            return refusal
+        return None
+
+    async def claim(self, claim: Claim) -> list[ClaimedJob]:
+        require_valid_claim(claim)
+        watch = self._open_lanes.watch
+
+        def work(tx: SQLiteTransaction) -> list[ClaimedJob]:
+            leased, is_exhausted = lease_jobs(tx, claim)
+            if is_exhausted:
+                ((last_place,),) = tx.rows("claim.last_place")
+                watch.note_drained(claim.queues, last_place)
+            return leased
+
+        return await self._write(work)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
+        return await self._write(lambda tx: settle_all(tx, settlements))
+
+    async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]:
+        return await self._run(lambda tx: extend(tx, leases))
+
+    async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
+        for one in reports:
+            require_valid_report(one)
+        return await self._run(lambda tx: report(tx, reports))
+
+    async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
+        return await self._run(lambda tx: cancel(tx, ids))
+
+    async def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]:
+        return await self._run(lambda tx: replay(tx, ids))
+
+    async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
+        require_valid_page(where, limit=limit)
+        states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
+        search = Search(where=where, states=states, limit=limit, cursor=cursor, budget=self._scan_budget)
+
+        def work(tx: SQLiteTransaction) -> ReplayPage:
+            found, next_cursor = search.run(tx.cursor)
+            return ReplayPage(tuple(run_now(replay(tx, [UUID(bytes=job_id) for _, job_id in found]))), next_cursor)
+
+        return await self._write(work)
+
+    async def tick(self, tick: Tick) -> TickReport:
+        """All parts are asked for at once, so that they share a commit; each can fail only itself."""
+        require_valid_tick(tick)
+        parts = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
+        return tick_verbs.total(list(await asyncio.gather(*parts)))
+
+    # reads
+
+    async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
+        return await self._read(lambda cursor: reads.read(cursor, ids))
+
+    async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
+        require_valid_page(where, limit=limit)
+        search = Search(where=where, states=where.states, limit=limit, cursor=cursor, budget=self._scan_budget)
+        return await self._read(lambda cursor: reads.read_page(cursor, search))
+
+    async def read_attempts(self, job_id: UUID) -> list[Attempt]:
+        return await self._read(lambda cursor: reads.read_attempts(cursor, job_id))
+
+    async def read_upstream(self, job_id: UUID) -> list[Upstream]:
+        return await self._read(lambda cursor: reads.read_upstream(cursor, job_id))
+
+    async def read_queues(self) -> list[QueueStats]:
+        return await self._read(reads.read_queues)
+
+    async def read_workers(self) -> list[Worker]:
+        return await self._read(reads.read_workers)
+
+    # queues and workers
+
+    async def pause(self, queue: str) -> None:
+        require_valid_queue(queue)
+        await self._write(lambda tx: tx.run("pause.pause", queue, tx.now_microseconds))
+
+    async def resume(self, queue: str) -> None:
+        require_valid_queue(queue)
+
+        def work(tx: SQLiteTransaction) -> None:
+            tx.run("pause.resume", queue)
+            tx.awakened.add(queue)
+
+        await self._write(work)
+
+    async def register(self, worker_id: UUID, *, name: str) -> None:
+        require_valid_worker(name)
+        await self._write(lambda tx: tx.run("heartbeat.register", worker_id.bytes, name, tx.now_microseconds))
+
+    async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        return await self._write(lambda tx: beat(tx, heartbeat))
+
+    async def leave(self, worker_id: UUID) -> None:
+        def work(tx: SQLiteTransaction) -> None:
+            run_now(hand_back_unknown(tx, worker_id, known=(), claiming=frozenset()))
+            tx.run("heartbeat.leave", worker_id.bytes)
+
+        await self._write(work)
+
+    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        return await self._open_lanes.watch.wait(queues, timeout_seconds=timeout_seconds)

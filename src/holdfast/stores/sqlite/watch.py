@@ -1,0 +1,159 @@
+"""Who waits for work, and what wakes them.
+
+How it works: a commit of this process wakes whoever waits for its queues, at once. Commits of other processes show in
+``PRAGMA data_version``, which a thread reads every few milliseconds, only while somebody waits; when it has changed,
+one look at the newest places says which queues got jobs.
+
+A claim that found less than it asked for notes the last place there was. A wait that follows looks at what came after
+it: so a job that comes between the claim and the wait is not slept through, and one that this worker cannot claim
+(a type it does not know) does not wake it again and again.
+"""
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.wakeup import Wakeups
+
+POLL_SECONDS: Final = 0.005
+LOOK_QUEUES: Final = 64
+"""Where more are waited for, a look does not ask which of them got jobs, and wakes everybody."""
+MAX_DRAINED: Final = 1000
+"""Sets of queues whose last place is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    loop: asyncio.AbstractEventLoop
+    queues: frozenset[str]
+    after: int
+
+
+class Watch:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Condition()
+        self._wakeups: dict[asyncio.AbstractEventLoop, Wakeups] = {}
+        self._drained: dict[frozenset[str], int] = {}
+        self._looks: list[Look] = []
+        self._wanted: Counter[str] = Counter()
+        self._is_closed = False
+        self._last_place: int | None = None
+        self._paused: set[str] = set()
+        self._data_version = -1
+        self._thread = threading.Thread(target=self._run, name="holdfast-sqlite-watch", daemon=True)
+        self._thread.start()
+
+    async def wait(self, queues: Iterable[str], *, timeout_seconds: float) -> bool:
+        loop = asyncio.get_running_loop()
+        wanted = frozenset(queues)
+        with self._lock:
+            wakeups = self._wakeups.setdefault(loop, Wakeups())
+            # The look's answer comes through the loop, so after ``next`` below has taken its place.
+            self._looks.append(Look(loop, wanted, self._drained.get(wanted, 0)))
+            self._wanted.update(wanted)
+            self._lock.notify()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await wakeups.next(tuple(wanted))
+        except TimeoutError:
+            return False
+        finally:
+            with self._lock:
+                self._wanted -= Counter(wanted)
+                if not wakeups.is_awaited:
+                    self._wakeups.pop(loop, None)
+
+    def note_drained(self, queues: Iterable[str], last_place: int) -> None:
+        """A claim has just seen all there was in these queues."""
+        if len(self._drained) >= MAX_DRAINED:
+            self._drained.clear()
+        self._drained[frozenset(queues)] = last_place
+
+    def wake(self, queues: Collection[str] | None) -> None:
+        """From any thread. None: everybody."""
+        with self._lock:
+            waiting = list(self._wakeups.items())
+        for loop, wakeups in waiting:
+            _call(loop, wakeups, queues)
+
+    async def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._lock.notify()
+        self.wake(None)
+        await asyncio.to_thread(self._thread.join)
+
+    # on the thread
+
+    def _run(self) -> None:
+        while self._sleep():
+            try:
+                self._poll()
+            except sqlite3.Error:
+                # A hint that is missed costs a poll interval of the worker's, no more; the next look may succeed.
+                continue
+        self._connection.close()
+
+    def _sleep(self) -> bool:
+        """Until somebody waits, or for a moment while somebody does. False: closed."""
+        with self._lock:
+            while not self._is_closed and not self._wanted:
+                # What happened while nobody waited is no news: the looks of those who come go back far enough.
+                self._last_place = None
+                self._lock.wait()
+            if not self._is_closed and not self._looks:
+                self._lock.wait(POLL_SECONDS)
+            return not self._is_closed
+
+    def _poll(self) -> None:
+        with self._lock:
+            looks, self._looks = self._looks, []
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version or self._last_place is None:
+            self._data_version = version
+            self._look_for_news()
+        for look in looks:
+            found = self._queues_after(look.after, look.queues)
+            wakeups = self._wakeups.get(look.loop)
+            if found and wakeups is not None:
+                _call(look.loop, wakeups, found)
+
+    def _look_for_news(self) -> None:
+        paused = {queue for (queue,) in self._connection.execute(SQL["read.paused"])}
+        resumed, self._paused = self._paused - paused, paused
+        (last_place,) = self._connection.execute(SQL["claim.last_place"]).fetchone()
+        after, self._last_place = self._last_place, int(last_place)
+        if after is not None and last_place > after:
+            with self._lock:
+                wanted = set(self._wanted)
+            resumed |= self._queues_after(after, wanted)
+        if resumed:
+            self.wake(resumed)
+
+    def _queues_after(self, place: int, queues: Collection[str]) -> set[str]:
+        """Those that may have claimable jobs behind a place."""
+        if self._last_place is None or place >= self._last_place:
+            return set()
+        active = set(queues) - self._paused
+        if len(active) > LOOK_QUEUES:
+            return active
+        rows = self._connection.execute(SQL["wait.queues_after"], (place, json.dumps(list(active))))
+        return {queue for (queue,) in rows}
+
+
+def _call(loop: asyncio.AbstractEventLoop, wakeups: Wakeups, queues: Collection[str] | None) -> None:
+    try:
+        if queues is None:
+            loop.call_soon_threadsafe(wakeups.wake_all)
+        else:
+            loop.call_soon_threadsafe(wakeups.wake, queues)
+    except RuntimeError:
+        # The loop is closed: nobody is left to be woken.
+        return

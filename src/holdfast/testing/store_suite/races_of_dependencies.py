@@ -1,0 +1,168 @@
+"""Races around dependencies: nobody waits for an end that has been (SPEC 2.5 Dependencies; G6)."""
+
+import asyncio
+from typing import Final
+
+from holdfast.core.commands import Completed, ReplayOutcome, Settled
+from holdfast.core.dependencies import DependencyKind
+from holdfast.core.job import ClaimedJob
+from holdfast.core.ports import Store
+from holdfast.core.states import State
+from holdfast.testing.factories import (
+    FAIL,
+    after,
+    cancel_one,
+    claim,
+    new_job,
+    read_one,
+    read_state,
+    register,
+    replay_one,
+    running_job,
+    settle,
+    settle_answer,
+    submit_jobs,
+    submit_one,
+    tick,
+)
+from holdfast.testing.harness import StoreHarness
+
+ROUNDS: Final = 20
+
+
+async def both(harness: StoreHarness) -> tuple[Store, Store]:
+    return harness.store, await harness.second_store()
+
+
+async def test_a_dependent_submitted_while_its_dependency_completes_is_released(harness: StoreHarness) -> None:
+    """G6: never stuck in PENDING after a tick."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job = await running_job(first)
+        _, child = await asyncio.gather(settle(first, job), submit_one(second, dependencies=after(job.id)))
+        await tick(first)
+        assert await read_state(first, child) is State.SCHEDULED
+
+
+async def test_a_dependent_submitted_while_its_dependency_fails_ends_with_it(harness: StoreHarness) -> None:
+    """G3, G6: a chain of dependents, too."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job = await running_job(first)
+        child = new_job(dependencies=after(job.id))
+        grandchild = new_job(dependencies=after(child.id))
+        await asyncio.gather(settle(first, job, FAIL), submit_jobs(second, child, grandchild))
+        await tick(first)
+        states = [await read_state(first, one.id) for one in (child, grandchild)]
+        assert states == [State.FAILED, State.FAILED]
+
+
+async def test_a_dependent_submitted_while_its_dependency_is_cancelled_ends_with_it(harness: StoreHarness) -> None:
+    """G3, G6."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job_id = await submit_one(first)
+        _, child = await asyncio.gather(cancel_one(first, job_id), submit_one(second, dependencies=after(job_id)))
+        await tick(first)
+        assert await read_state(first, child) is State.CANCELLED
+
+
+async def test_a_dependent_submitted_while_its_dependency_is_claimed_is_told_later(harness: StoreHarness) -> None:
+    """G6: the claim and the mark that somebody waits do not overwrite each other."""
+    first, second = await both(harness)
+    worker = await register(first)
+    for _ in range(ROUNDS):
+        job_id = await submit_one(first, queue="parents")
+        jobs, child = await asyncio.gather(
+            claim(first, worker, queues=("parents",)), submit_one(second, dependencies=after(job_id))
+        )
+        for _ in range(3):
+            jobs = jobs or await claim(first, worker, queues=("parents",))
+        await settle(first, jobs[0])
+        await tick(first)
+        assert await read_state(first, child) is State.SCHEDULED
+
+
+async def test_two_ends_into_one_fan_in_release_it_once(harness: StoreHarness) -> None:
+    """G5, G6: the last of two that end at once must see the other."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        jobs = [await running_job(first) for _ in range(2)]
+        child = await submit_one(first, dependencies=after(*(job.id for job in jobs), kind=DependencyKind.FAN_IN))
+        await asyncio.gather(settle(first, jobs[0]), settle(second, jobs[1]))
+        await tick(first)
+        job = await read_one(first, child)
+        assert (job.state, job.lease_version) == (State.SCHEDULED, 0)
+
+
+async def test_a_success_and_a_failure_into_one_fan_in_end_it(harness: StoreHarness) -> None:
+    """G3: whichever comes first."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        good, bad = [await running_job(first) for _ in range(2)]
+        child = await submit_one(first, dependencies=after(good.id, bad.id, kind=DependencyKind.FAN_IN))
+        await asyncio.gather(settle(first, good), settle(second, bad, FAIL))
+        await tick(first)
+        job = await read_one(first, child)
+        assert (job.state, job.ended_by) == (State.FAILED, bad.id)
+
+
+async def test_many_ends_into_many_children_neither_block_nor_lose_one(harness: StoreHarness) -> None:
+    """P1, G6: every child waits for every job; the settles and ticks run side by side."""
+    stores = await both(harness)
+    for _ in range(5):
+        jobs = [await running_job(harness.store) for _ in range(6)]
+        ids = [job.id for job in jobs]
+        children = [new_job(dependencies=after(*(ids if n % 2 else ids[::-1]))) for n in range(6)]
+        await submit_jobs(harness.store, *children)
+        settles = [settle(stores[n % 2], job) for n, job in enumerate(jobs)]
+        await asyncio.gather(*settles, tick(stores[0]), tick(stores[1]))
+        await tick(harness.store)
+        states = [await read_state(harness.store, child.id) for child in children]
+        assert states == [State.SCHEDULED] * 6
+
+
+async def test_a_cancelled_dependent_is_not_released_at_the_same_moment(harness: StoreHarness) -> None:
+    """S1: it ends CANCELLED, before or after its release."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job = await running_job(first)
+        child = await submit_one(first, dependencies=after(job.id))
+        await asyncio.gather(settle(first, job), cancel_one(second, child))
+        await tick(first)
+        assert await read_state(first, child) is State.CANCELLED
+
+
+async def test_a_replay_and_a_new_dependent_agree(harness: StoreHarness) -> None:
+    """SPEC 2.5 Replay: the dependent waits for the replayed job, or came back with it."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job = await running_job(first)
+        await settle(first, job, FAIL)
+        answer, child = await asyncio.gather(replay_one(first, job.id), submit_one(second, dependencies=after(job.id)))
+        assert answer.outcome is ReplayOutcome.REPLAYED
+        await tick(first)
+        assert await read_state(first, child) is State.PENDING
+
+
+async def test_a_spawn_and_a_new_fan_in_agree(harness: StoreHarness) -> None:
+    """SPEC 2.5 Spawn: the fan-in waits for the children, whether it came before them or after."""
+    first, second = await both(harness)
+    for n in range(ROUNDS):
+        parent = await running_job(first)
+        child = new_job(queue=f"child-{n}")
+        waits_for = after(parent.id, kind=DependencyKind.FAN_IN)
+        answer, gather = await asyncio.gather(
+            settle_answer(first, parent, Completed(spawn=(child,))), submit_one(second, dependencies=waits_for)
+        )
+        assert answer == Settled(State.COMPLETED)
+        await tick(first)
+        assert await read_state(first, gather) is State.PENDING
+        (running,) = await _claimed(first, f"child-{n}")
+        await settle(second, running)
+        await tick(first)
+        assert await read_state(first, gather) is State.SCHEDULED
+
+
+async def _claimed(store: Store, queue: str) -> list[ClaimedJob]:
+    return await claim(store, await register(store), queues=(queue,))

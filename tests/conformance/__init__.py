@@ -1,0 +1,1 @@
+"""The suites of ``holdfast.testing`` on every implementation in this repository."""

@@ -1,0 +1,3 @@
+"""Every store does what the port promises."""
+
+from holdfast.testing.store_suite import *  # noqa: F403

@@ -1,0 +1,456 @@
+"""Random streams of commands, biased so that what is rare in life is frequent here.
+
+Few job types, two queues, three workers, small limits and short timeouts: so that jobs meet. A script is a few commands
+that lead somewhere random ones seldom come, such as a worker that falls silent while ticks go on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final, Protocol, TypeVar
+
+from holdfast.core import limits
+from holdfast.core.commands import Tick
+from holdfast.core.dependencies import DependencyKind
+from holdfast.core.priority import Priority
+from holdfast.core.states import LIVE, REPLAYABLE, State
+from tests.differential.commands import (
+    FLAWS,
+    OUTCOMES,
+    WHOLE_FLAWS,
+    Advancing,
+    Beating,
+    Cancelling,
+    Choice,
+    Claiming,
+    ClaimingAgain,
+    Command,
+    Draft,
+    Ending,
+    Extending,
+    Leaving,
+    Listing,
+    Pausing,
+    Registering,
+    Replaying,
+    ReplayingWhere,
+    Reporting,
+    Settling,
+    Submitting,
+    SubmittingAgain,
+    Ticking,
+    Wanted,
+    Wish,
+)
+from tests.differential.sides import QUEUES, WORKERS
+
+Option = TypeVar("Option")
+DAY_SECONDS: Final = 24 * 3600.0
+DEAD: Final = frozenset(REPLAYABLE)
+LIVING: Final = frozenset(LIVE)
+ENDED_BADLY: Final = frozenset({*REPLAYABLE, State.CANCELLED})
+
+
+class Choices(Protocol):
+    """Where chance comes from: a seeded Random, or Hypothesis. Both prefer nothing, Hypothesis shrinks to the first."""
+
+    def pick(self, options: Sequence[Option]) -> Option: ...
+
+    def integer(self, least: int, most: int) -> int: ...
+
+    def chance(self, percent: int) -> bool: ...
+
+
+class SeededChoices:
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def pick(self, options: Sequence[Option]) -> Option:
+        return self._random.choice(options)
+
+    def integer(self, least: int, most: int) -> int:
+        return self._random.randint(least, most)
+
+    def chance(self, percent: int) -> bool:
+        return self._random.randrange(100) < percent
+
+
+def next_script(c: Choices) -> list[Command]:
+    return c.pick(_SCRIPTS)(c)
+
+
+def start(c: Choices) -> list[Command]:
+    """Most streams begin with workers, so that claims find somebody."""
+    return [Registering(n) for n in range(c.pick((3, 3, 3, 2, 0)))]
+
+
+# jobs
+
+
+def draft(c: Choices, *, siblings: int = 1) -> Draft:
+    if c.chance(30):
+        return Draft(queue=c.pick((0, 1)), type=c.pick((0, 1)))
+    is_short = c.chance(40)
+    lifetime = c.pick((30.0, 8.0)) if is_short else limits.DEFAULT_LIFETIME_SECONDS
+    run_in = c.pick((None, None, None, None, -1.0, 3.0, 8.0 if is_short else 60.0))
+    return Draft(
+        type=c.pick((0, 0, 1)),
+        queue=c.pick((0, 0, 1)),
+        payload=c.pick((0, 0, 0, 1)),
+        priority=c.pick((Priority.NORMAL, Priority.NORMAL, Priority.CRITICAL, Priority.BULK)),
+        delay_seconds=c.pick((0.0, 0.0, 2.5)) if run_in is None else 0.0,
+        run_in_seconds=run_in,
+        visibility=c.pick((limits.DEFAULT_VISIBILITY_SECONDS, 3.0, 10.0, 40.0)),
+        lifetime=lifetime,
+        max_attempts=c.pick((2, 1, 3)),
+        key=c.pick((None, None, 0, 1)),
+        key_window=c.pick((limits.DEFAULT_KEY_WINDOW_SECONDS, 5.0, 60.0)),
+        wishes=wishes(c, siblings),
+        is_labelled=c.chance(20),
+    )
+
+
+def wishes(c: Choices, siblings: int) -> tuple[Wish, ...]:
+    if c.chance(50):
+        return ()
+    return tuple(
+        Wish(
+            kind=c.pick(tuple(DependencyKind)),
+            sibling=c.integer(0, siblings - 1) if siblings > 1 and c.chance(60) else None,
+            is_in_batch_before=c.chance(25),
+            pick=c.integer(0, 5),
+            states=c.pick((LIVING, None, ENDED_BADLY, frozenset({State.COMPLETED}))),
+        )
+        for _ in range(c.pick((1, 1, 2, 3)))
+    )
+
+
+def batch(c: Choices, *, most: int = 4) -> tuple[Draft, ...]:
+    size = c.integer(1, most)
+    drafts = [draft(c, siblings=size) for _ in range(size)]
+    # Backwards mostly, or nearly every batch would have a cycle.
+    if not c.chance(10):
+        drafts = [_looking_back(n, one) for n, one in enumerate(drafts)]
+    return tuple(drafts)
+
+
+def _looking_back(n: int, one: Draft) -> Draft:
+    kept = tuple(wish for wish in one.wishes if wish.sibling is None or wish.is_in_batch_before or wish.sibling < n)
+    return _with(one, wishes=kept)
+
+
+def _with(one: Draft, **changes: object) -> Draft:
+    return replace(one, **changes)  # type: ignore[arg-type]
+
+
+def submit_one(c: Choices) -> list[Command]:
+    return [Submitting(((draft(c),),))]
+
+
+def submit_batch(c: Choices) -> list[Command]:
+    return [Submitting((batch(c),))]
+
+
+def submit_several(c: Choices) -> list[Command]:
+    return [Submitting(tuple(batch(c, most=3) for _ in range(c.integer(2, 3))))]
+
+
+def submit_keyed_as_one(c: Choices) -> list[Command]:
+    key, window = c.integer(0, 1), c.pick((limits.DEFAULT_KEY_WINDOW_SECONDS, 5.0))
+    drafts = tuple(_with(one, key=key, key_window=window) for one in batch(c, most=3))
+    commands: list[Command] = [Submitting((drafts,), is_keyed_as_one=True)]
+    if c.chance(70):
+        commands.append(SubmittingAgain(is_new=True, other_payload=c.chance(20), leave_out=c.pick((0, 0, 1))))
+    if c.chance(30):
+        longer = Submitting(((*drafts, _with(draft(c), key=key)),), is_keyed_as_one=True)
+        commands.append(longer)
+    return commands
+
+
+def submit_keyed(c: Choices) -> list[Command]:
+    one = _with(draft(c), key=c.integer(0, 1), type=0)
+    return [Submitting(((one,),)), SubmittingAgain(is_new=True, other_payload=c.chance(40))]
+
+
+def submit_again(c: Choices) -> list[Command]:
+    return [SubmittingAgain(pick=c.integer(0, 3), is_new=c.chance(30), times=c.pick((1, 1, 2)))]
+
+
+def submit_badly(c: Choices) -> list[Command]:
+    if c.chance(25):
+        return [Submitting((batch(c, most=2),), whole_flaw=c.pick(tuple(WHOLE_FLAWS)))]
+    drafts = list(batch(c, most=3))
+    n = c.integer(0, len(drafts) - 1)
+    drafts[n] = _with(drafts[n], flaw=c.pick(tuple(FLAWS)))
+    good = batch(c, most=2)
+    return [Submitting((tuple(drafts), good) if c.chance(50) else (tuple(drafts),))]
+
+
+# workers
+
+
+def claiming(c: Choices) -> Claiming:
+    return Claiming(
+        worker=c.integer(0, len(WORKERS) - 1),
+        limit=c.pick((2, 1, 3, 5)),
+        queues=c.pick(((0, 1), (0, 1), (1, 0), (0,), (1,))),
+        types=c.pick((None, None, None, (0,), (1,), ())),
+    )
+
+
+def claim(c: Choices) -> list[Command]:
+    commands: list[Command] = [claiming(c)]
+    if c.chance(20):
+        commands.append(ClaimingAgain(pick=c.pick((0, 0, 1, 3))))
+    return commands
+
+
+def claim_badly(c: Choices) -> list[Command]:
+    return [Claiming(limit=c.pick((0, limits.MAX_CLAIM_JOBS + 1)), queues=c.pick(((0,), (), (0, 0))))]
+
+
+def ending(c: Choices) -> Ending:
+    children = batch(c, most=2) if c.chance(20) else ()
+    if children and c.chance(10):
+        children = (_with(children[0], flaw=c.pick(tuple(FLAWS))), *children[1:])
+    return Ending(
+        pick=c.integer(0, 4),
+        is_valid=c.chance(85),
+        outcome=c.pick(tuple(OUTCOMES)),
+        spawn=children,
+        spawn_of_spawner=_on_spawner(c) if children else None,
+        percent=c.pick((None, None, 10.0, 99.5, 101.0)),
+        is_unknown=c.chance(3),
+    )
+
+
+def settle(c: Choices) -> list[Command]:
+    endings = tuple(ending(c) for _ in range(c.pick((1, 1, 2, 3))))
+    return [Settling(endings, times=c.pick((1, 1, 1, 1, 1, 2)))]
+
+
+def settle_again(c: Choices) -> list[Command]:
+    again = Settling((Ending(outcome=c.pick(tuple(OUTCOMES)), pick=c.integer(0, 2), is_valid=False),))
+    return [Settling((Ending(outcome=c.pick(tuple(OUTCOMES))),)), again]
+
+
+def spawn(c: Choices) -> list[Command]:
+    """A FAN_IN that is already there when the job it waits for spawns, or that comes after, or finds it by its key."""
+    key = c.pick((None, 0))
+    worker = c.integer(0, len(WORKERS) - 1)
+    parent = Draft(key=key, priority=Priority.CRITICAL)
+    fan_in = Wish(DependencyKind.FAN_IN, states=frozenset({State.RUNNING}))
+    waiting = Submitting(((_with(draft(c), wishes=(fan_in, *wishes(c, 1)), lifetime=limits.DEFAULT_LIFETIME_SECONDS),),))
+    children = batch(c, most=2)
+    if c.chance(30):
+        children = (_with(children[0], wishes=(Wish(states=ENDED_BADLY),)), *children[1:])
+    spawning = Settling((Ending(spawn=children, spawn_of_spawner=_on_spawner(c)),))
+    late = Submitting(((Draft(wishes=(Wish(DependencyKind.FAN_IN, states=frozenset({State.COMPLETED})),)),),))
+    by_key = Submitting(((parent, Draft(wishes=(Wish(DependencyKind.FAN_IN, sibling=0),))),))
+    begin: list[Command] = [Registering(worker), Submitting(((parent,),)), Claiming(worker)]
+    return [*begin, *([waiting] if c.chance(60) else []), spawning, c.pick((late, by_key))]
+
+
+def _on_spawner(c: Choices) -> DependencyKind | None:
+    return c.pick((None, None, None, *DependencyKind))
+
+
+def die_with_dependents(c: Choices) -> list[Command]:
+    """And come back with them; or not, if something else that they need is dead."""
+    worker = c.integer(0, len(WORKERS) - 1)
+    on_running = Wish(c.pick(tuple(DependencyKind)), states=frozenset({State.RUNNING}))
+    waiting = (_with(draft(c), wishes=(on_running, *wishes(c, 1))), *batch(c, most=2))
+    if c.chance(60):
+        waiting = (waiting[0], _with(waiting[1], wishes=(Wish(DependencyKind.CHAIN, sibling=0),)), *waiting[2:])
+    dying = Settling((Ending(outcome=c.pick(("permanent", "temporary, not retried"))),))
+    begin: list[Command] = [Registering(worker), Submitting(((Draft(),),)), Claiming(worker), Submitting((waiting,))]
+    return [*begin, dying, *(replay(c) if c.chance(60) else [])]
+
+
+def extend(c: Choices) -> list[Command]:
+    if c.chance(30):
+        # Soon enough over its lifetime for the lease to be cut.
+        short = Submitting(((Draft(lifetime=30.0, visibility=20.0, priority=Priority.CRITICAL),),))
+        return [Registering(0), short, Claiming(0), Advancing(15.0), Extending()]
+    picks = tuple((c.integer(0, 3), c.chance(75)) for _ in range(c.pick((1, 2))))
+    return [Extending(picks, with_unknown=c.chance(10))]
+
+
+def report(c: Choices) -> list[Command]:
+    picks = tuple((c.integer(0, 3), c.chance(75)) for _ in range(c.pick((1, 2))))
+    return [Reporting(picks, percent=c.pick((None, 0.0, 33.3, 100.0, -1.0)), checkpoint=c.pick((None, b"", b"half")))]
+
+
+def beat(c: Choices) -> list[Command]:
+    return [
+        Beating(
+            worker=c.integer(0, len(WORKERS) - 1),
+            forgotten=c.pick((0, 0, 1, 2)),
+            stale=c.pick(((), (), (0,), (0, 1))),
+            is_claiming=c.chance(40),
+        )
+    ]
+
+
+def come_and_go(c: Choices) -> list[Command]:
+    worker = c.integer(0, len(WORKERS) - 1)
+    return [c.pick((Registering(worker), Registering(worker), Leaving(worker)))]
+
+
+# people
+
+
+def choice(c: Choices) -> Choice:
+    return Choice(c.integer(0, 6), c.pick((None, LIVING, DEAD, frozenset({c.pick(tuple(State))}))))
+
+
+def cancel(c: Choices) -> list[Command]:
+    return [Cancelling(tuple(choice(c) for _ in range(c.pick((1, 1, 2)))), with_unknown=c.chance(5))]
+
+
+def cancel_running(c: Choices) -> list[Command]:
+    """Then everything that can happen to a job that was asked to stop."""
+    running = Cancelling((Choice(c.integer(0, 2), frozenset({State.RUNNING})),))
+    then: tuple[Callable[[Choices], list[Command]], ...] = (settle, settle_again, beat, extend, expire, outlive)
+    return [running, *c.pick(then)(c)]
+
+
+def replay(c: Choices) -> list[Command]:
+    choices = tuple(Choice(c.integer(0, 6), c.pick((DEAD, DEAD, None))) for _ in range(c.pick((1, 1, 2, 3))))
+    return [Replaying(choices, with_unknown=c.chance(5))]
+
+
+def wanted(c: Choices) -> Wanted:
+    return Wanted(
+        states=c.pick((None, None, LIVING, DEAD, frozenset({c.pick(tuple(State))}), frozenset())),
+        queue=c.pick((None, None, 0, 1)),
+        type=c.pick((None, None, 0, 1)),
+        is_labelled=c.chance(20),
+        from_seconds_ago=c.pick((None, None, None, 5.0, 60.0)),
+        until_seconds_ago=c.pick((None, None, None, 0.0, 2.0)),
+    )
+
+
+def replay_where(c: Choices) -> list[Command]:
+    return [ReplayingWhere(wanted(c) if c.chance(60) else Wanted(), limit=c.pick((1, 2, 10)))]
+
+
+def list_jobs(c: Choices) -> list[Command]:
+    return [Listing(wanted(c), limit=c.pick((1, 3, 10)))]
+
+
+def pause(c: Choices) -> list[Command]:
+    queue = c.integer(0, len(QUEUES) - 1)
+    return [Pausing(queue), claiming(c), Pausing(queue, is_resume=True)] if c.chance(80) else [Pausing(queue)]
+
+
+def resume(c: Choices) -> list[Command]:
+    return [Pausing(n, is_resume=True) for n in range(len(QUEUES))]
+
+
+# time
+
+
+def ticking(c: Choices) -> Ticking:
+    """Retention is never nothing: whether a tick removes what it has itself ended is the store's own affair."""
+    completed = c.pick((7 * DAY_SECONDS, 7 * DAY_SECONDS, 5.0, 0.001))
+    dead = c.pick((30 * DAY_SECONDS, 30 * DAY_SECONDS, 30 * DAY_SECONDS, 20.0, 0.001))
+    timeout = c.pick((15.0, 4.0))
+    if c.chance(70):
+        return Ticking(
+            Tick(worker_timeout_seconds=timeout, completed_retention_seconds=completed, dead_retention_seconds=dead)
+        )
+    return small_tick(c, timeout=timeout, completed=completed)
+
+
+def small_tick(c: Choices, *, timeout: float, completed: float = 7 * DAY_SECONDS) -> Ticking:
+    """A batch that may be full. It removes one kind of job only: which of two goes first is the store's own affair."""
+    return Ticking(
+        Tick(
+            batch=c.pick((2, 1)),
+            worker_timeout_seconds=timeout,
+            completed_retention_seconds=completed,
+            dead_retention_seconds=limits.MAX_TIMEOUT_SECONDS,
+        )
+    )
+
+
+def advance(c: Choices) -> list[Command]:
+    return [Advancing(c.pick((1.0, 0.25, 2.0, 5.0)))]
+
+
+def tick(c: Choices) -> list[Command]:
+    return [Advancing(c.pick((1.0, 0.5, 3.0, 5.0))), ticking(c)]
+
+
+def expire(c: Choices) -> list[Command]:
+    """Past a visibility timeout, often with a late settle before the reclaim."""
+    late = settle(c) if c.chance(30) else []
+    return [Advancing(c.pick((10.0, 3.0, 40.0))), *late, ticking(c)]
+
+
+def outlive(c: Choices) -> list[Command]:
+    return [Advancing(c.pick((31.0, 8.0, 7 * DAY_SECONDS))), ticking(c)]
+
+
+def outlive_a_window(c: Choices) -> list[Command]:
+    return [Advancing(c.pick((60.0, 5.0, DAY_SECONDS + 1))), *submit_again(c)]
+
+
+def retain(c: Choices) -> list[Command]:
+    days = c.pick((31, 8, 1))
+    return [Advancing(days * DAY_SECONDS), Ticking() if c.chance(70) else small_tick(c, timeout=15.0)]
+
+
+def fall_silent(c: Choices) -> list[Command]:
+    """Ticks without a gap, while at most one worker answers."""
+    one = c.pick((None, 0, 1))
+    commands: list[Command] = [claiming(c)]
+    for _ in range(c.pick((5, 7))):
+        ticked = small_tick(c, timeout=4.0) if c.chance(30) else Ticking(Tick(worker_timeout_seconds=4.0))
+        commands += [Advancing(2.0), ticked]
+        commands += [] if one is None else [Beating(one)]
+    return commands
+
+
+def be_forgotten(c: Choices) -> list[Command]:
+    """A lost worker, long after; and one that comes back."""
+    return [*fall_silent(c), Advancing(DAY_SECONDS * 1.5), Ticking(), *come_and_go(c)]
+
+
+_Script = Callable[[Choices], list[Command]]
+_WEIGHTS: Final[dict[_Script, int]] = {
+    submit_one: 10,
+    submit_batch: 8,
+    submit_several: 4,
+    submit_keyed_as_one: 3,
+    submit_keyed: 3,
+    submit_again: 3,
+    submit_badly: 5,
+    claim: 18,
+    claim_badly: 1,
+    settle: 14,
+    settle_again: 5,
+    spawn: 5,
+    die_with_dependents: 5,
+    extend: 3,
+    report: 3,
+    beat: 5,
+    come_and_go: 3,
+    cancel: 5,
+    cancel_running: 5,
+    replay: 6,
+    replay_where: 3,
+    list_jobs: 3,
+    pause: 2,
+    resume: 1,
+    advance: 3,
+    tick: 8,
+    expire: 5,
+    outlive: 3,
+    outlive_a_window: 2,
+    retain: 2,
+    fall_silent: 2,
+    be_forgotten: 1,
+}
+_SCRIPTS: Final = tuple(script for script, weight in _WEIGHTS.items() for _ in range(weight))

@@ -1,0 +1,1 @@
+"""What only the SQLite store promises: one file, many processes, shared commits, full disks."""
