@@ -1,0 +1,110 @@
+"""Concurrent submits share a call, without waiting for company (E1, E2)."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
+from holdfast.core.errors import InvalidInput, Unavailable
+from holdfast.engine.submit import SHARED_JOBS, Submitter
+from holdfast.stores.memory import MemoryStore
+
+
+class GatedStore(MemoryStore):
+    """The memory store, but a call goes on only when the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        self.gate = asyncio.Event()
+        self.entered = asyncio.Event()
+
+    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+        self.calls.append(len(submits))
+        self.entered.set()
+        await self.gate.wait()
+        return await super().submit(submits, connection=connection)
+
+
+def one(**given: Any) -> Submit:
+    return Submit(jobs=(NewJob(**{"id": uuid4(), "type": "t", **given}),))
+
+
+async def settled_loop() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def start(submitter: Submitter, *submits: Submit) -> list["asyncio.Task[tuple[Submitted, ...]]"]:
+    tasks = [asyncio.create_task(submitter.submit(submit)) for submit in submits]
+    await settled_loop()
+    return tasks
+
+
+async def test_the_first_goes_at_once_and_the_others_go_together() -> None:
+    store = GatedStore()
+    submits = [one() for _ in range(10)]
+    tasks = await start(Submitter(store), *submits)
+    assert store.calls == [1]
+    store.gate.set()
+    answers = await asyncio.gather(*tasks)
+    assert store.calls == [1, 9]
+    assert [answer[0].job_id for answer in answers] == [submit.jobs[0].id for submit in submits]
+
+
+async def test_a_refused_submit_disturbs_nobody() -> None:
+    store = GatedStore()
+    tasks = await start(Submitter(store), one(), one(), one(type=""), one())
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(result, InvalidInput) for result in results] == [False, False, True, False]
+
+
+async def test_a_caller_that_gives_up_disturbs_nobody() -> None:
+    store = GatedStore()
+    tasks = await start(Submitter(store), *(one() for _ in range(4)))
+    for task in (tasks[0], tasks[2]):
+        task.cancel()
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(result, asyncio.CancelledError) for result in results] == [True, False, True, False]
+
+
+async def test_a_store_that_is_away_fails_all_that_shared_the_call_and_none_after_it() -> None:
+    class Away(GatedStore):
+        is_away = True
+
+        async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+            if self.is_away and self.calls:
+                raise Unavailable("away")
+            return await super().submit(submits, connection=connection)
+
+    store = Away()
+    submitter = Submitter(store)
+    tasks = await start(submitter, *(one() for _ in range(3)))
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(result, Unavailable) for result in results] == [False, True, True]
+    store.is_away = False
+    assert await submitter.submit(one())
+
+
+async def test_no_acknowledgement_in_time_is_unavailable() -> None:
+    store = GatedStore()
+    submitter = Submitter(store, timeout_seconds=0.01)
+    with pytest.raises(Unavailable, match="repeat the same submit"):
+        await submitter.submit(one())
+    store.gate.set()
+    assert await submitter.submit(one())
+
+
+async def test_a_shared_call_is_bounded() -> None:
+    store = GatedStore()
+    big = Submit(jobs=tuple(NewJob(id=uuid4(), type="t") for _ in range(SHARED_JOBS - 1)))
+    tasks = await start(Submitter(store), one(), big, one(), one())
+    store.gate.set()
+    await asyncio.gather(*tasks)
+    assert store.calls == [1, 2, 1]
