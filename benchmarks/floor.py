@@ -74,7 +74,7 @@ async def _run(measures: Sequence[Measure], options: argparse.Namespace, command
     share = QUICK_FRACTION if options.quick else 1.0
     progress = Progress(sum(measure.seconds * share for measure in measures))
     bench = Bench(sizes, progress)
-    run = report.Run(command=command, sizes=sizes, is_partial=bool(options.only))
+    run = report.Run(command=command, sizes=sizes, is_partial=bool(options.only) or options.quick)
     started = time.monotonic()
     try:
         for measure in measures:
@@ -99,10 +99,7 @@ def _report(run: report.Run) -> int:
     print("\n".join(f"{name}: {value}" for name, value in {**report.versions(), **run.settings}.items()), end="\n\n")
     print(report.table(run.figures), end="\n\n")
     print("\n".join(report.details(run.figures)), end="\n\n")
-    # A run of some measures, or of small sizes, must not stand where the whole one is looked for.
-    is_whole = run.sizes is FULL and not run.is_partial
-    path = report.write(run, name="floor" if is_whole else "floor-part")
-    print(f"written to {path.relative_to(report.FOLDER.parents[1])}")
+    print(f"written to {report.write(run)}")
     return 0 if run.holds else 1
 
 

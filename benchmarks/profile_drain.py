@@ -1,7 +1,8 @@
 """Where the store's time goes: ``python -m benchmarks.profile_drain``, or ``--profile`` of the bench.
 
-Python by cProfile; the server by the plans of claim.sql and settle.sql as they were executed; and the share of the two,
-from the process's own CPU time without the profiler, which makes calls look dearer than they are.
+First the CPU time a job of this process and of the server's, without the profiler, which makes calls look dearer than
+they are: these hold on a busy machine, too. Then Python by cProfile, and the plans of claim.sql and settle.sql as they
+were executed.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import cProfile
 import pstats
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -44,14 +46,14 @@ async def _profile(database: Database) -> None:
         await store.submit(batches(3 * JOBS))
         await floor.submit([columns(batch) for batch in batches(2 * JOBS)])
         await database.settle_down()
-        await _shares("warming up", lambda: store.drain(JOBS // 10))
-        await _shares("warming up the floor", lambda: floor.drain(JOBS // 10))
-        await _shares("store, claim and settle", lambda: store.drain(JOBS))
-        await _shares("floor, claim and settle", lambda: floor.drain(JOBS))
+        await store.drain(JOBS // 10)
+        await floor.drain(JOBS // 10)
+        await _shares(database, "store, claim and settle", lambda: store.drain(JOBS))
+        await _shares(database, "floor, claim and settle", lambda: floor.drain(JOBS))
         await _widest("claim and settle", lambda: store.drain(JOBS))
         given, raw = batches(JOBS), [columns(batch) for batch in batches(JOBS)]
-        await _shares("store, submit", lambda: store.submit(given))
-        await _shares("floor, submit", lambda: floor.submit(raw))
+        await _shares(database, "store, submit", lambda: store.submit(given))
+        await _shares(database, "floor, submit", lambda: floor.submit(raw))
         given = batches(JOBS)
         await _widest("submit", lambda: store.submit(given))
         await _plans(database)
@@ -59,11 +61,20 @@ async def _profile(database: Database) -> None:
         await asyncio.gather(store.close(), floor.close())
 
 
-async def _shares(what: str, work: Work) -> None:
-    wall, cpu = time.perf_counter(), time.process_time()
+async def _shares(database: Database, what: str, work: Work) -> None:
+    server, here, wall = await _server_seconds(database), time.process_time(), time.perf_counter()
     await work()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{what}: {wall / JOBS * 1e6:.1f} µs a job, {cpu / JOBS * 1e6:.1f} of them in this process")
+    wall, here = time.perf_counter() - wall, time.process_time() - here
+    server = await _server_seconds(database) - server
+    parts = [f"{seconds / JOBS * 1e6:.1f}" for seconds in (wall, here, server)]
+    print("{}: {} µs a job; CPU: {} µs in this process, {} µs in the server".format(what, *parts))
+
+
+async def _server_seconds(database: Database) -> float:
+    """CPU time of the server's sessions, where the system tells."""
+    rows = await database.connection.fetch("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+    paths = [Path(f"/proc/{row['pid']}/schedstat") for row in rows]
+    return sum(int(path.read_text().split()[0]) / 1e9 for path in paths if path.exists())
 
 
 async def _widest(what: str, work: Work) -> None:

@@ -13,7 +13,10 @@ from typing import Any, Final
 from benchmarks.figures import Figure, Missing
 from benchmarks.workload import Sizes
 
-FOLDER: Final = Path(__file__).parents[1] / "results" / "bench"
+REPOSITORY: Final = Path(__file__).parents[1]
+FOLDER: Final = REPOSITORY / "results" / "bench"
+PARTIAL_FOLDER: Final = REPOSITORY / "results" / "tmp"
+"""For a run of some measures, or of small sizes: it must not stand where the whole one is looked for."""
 COLUMNS: Final = ("measured", "figure", "required", "holds", "middle half", "rounds")
 
 
@@ -74,12 +77,14 @@ def _details(figure: Figure | Missing) -> str:
     return ", ".join(f"{name} {value}" for name, value in figure.details.items())
 
 
-def write(run: Run, *, name: str) -> Path:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{name}.json").write_text(json.dumps(_data(run), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    path = FOLDER / f"{name}.md"
+def write(run: Run) -> Path:
+    """Returns the page's path inside the repository."""
+    folder = PARTIAL_FOLDER if run.is_partial else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "floor.json").write_text(json.dumps(_data(run), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = folder / "floor.md"
     path.write_text(_markdown(run), encoding="utf-8")
-    return path
+    return path.relative_to(REPOSITORY)
 
 
 def _data(run: Run) -> dict[str, Any]:

@@ -65,10 +65,10 @@ class RawSide:
         cursor: sqlite3.Cursor = self._connection.cursor()
         cursor.execute("BEGIN IMMEDIATE")
         rows = cursor.execute(statement("claim_find"), (QUEUE, limit)).fetchall()
-        cursor.executemany("DELETE FROM holdfast_ready WHERE place = ?", [(row[1],) for row in rows])
+        cursor.executemany("DELETE FROM holdfast_ready WHERE job = ?", [(row[0],) for row in rows])
         cursor.executemany(
             statement("claim_lease"),
-            [(row[0], token, self._owner, QUEUE, *row[2:9], now, now + int(row[9] * 1e6), row[9]) for row in rows],
+            [(row[0], token, self._owner, QUEUE, *row[1:8], now, now + int(row[8] * 1e6), row[8]) for row in rows],
         )
         cursor.execute("COMMIT")
         return rows

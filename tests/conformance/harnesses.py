@@ -14,7 +14,7 @@ from holdfast.core.ports import Store
 from holdfast.testing import ManualClock, StoreHarness
 
 if TYPE_CHECKING:
-    from tests.conformance.postgres import ConformanceDatabase
+    from tests.conformance.postgres import ConformanceDatabase, KeptStores
 
 OpenHarness = Callable[[], AbstractAsyncContextManager[StoreHarness]]
 
@@ -102,19 +102,47 @@ def sqlite(request: pytest.FixtureRequest) -> OpenHarness:
             statement = "UPDATE holdfast_job SET max_attempts = ? WHERE id = ?"
             connection.execute(statement, (max_attempts, job_id.bytes))
 
-    harness = DurableHarness(lambda clock: SQLiteStore(path, clock=clock), set_max_attempts=set_max_attempts)
+    harness = DurableHarness(
+        lambda clock: SQLiteStore(path, clock=clock, synchronous="NORMAL"), set_max_attempts=set_max_attempts
+    )
     return lambda: open_durable(harness)
 
 
 def postgres(request: pytest.FixtureRequest) -> OpenHarness:
-    from holdfast.stores.postgres import PostgresStore
-
     database: ConformanceDatabase = request.getfixturevalue("conformance_database")
+    stores: KeptStores = request.getfixturevalue("kept_stores")
     database.clear()
-    harness = DurableHarness(
-        lambda clock: PostgresStore(database.url, clock=clock), set_max_attempts=database.set_max_attempts
-    )
-    return lambda: open_durable(harness)
+    return lambda: open_kept(KeptHarness(database, stores))
+
+
+class KeptHarness:
+    """The stores of the whole run, over a database that is empty again."""
+
+    is_durable = True
+    store: Store
+
+    def __init__(self, database: "ConformanceDatabase", stores: "KeptStores") -> None:
+        self.clock = stores.clock
+        self._database = database
+        self._stores = stores
+
+    async def second_store(self) -> Store:
+        return await self._stores.second()
+
+    async def reopened(self) -> Store:
+        await self._stores.close()
+        self.store = await self._stores.first()
+        return self.store
+
+    async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
+        self._database.set_max_attempts(job_id, max_attempts)
+
+
+@asynccontextmanager
+async def open_kept(harness: KeptHarness) -> AsyncIterator[StoreHarness]:
+    harness.clock.advance(1)
+    harness.store = await harness._stores.first()
+    yield harness
 
 
 STORES: Final[dict[str, Callable[[pytest.FixtureRequest], OpenHarness]]] = {

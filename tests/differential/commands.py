@@ -7,6 +7,7 @@ runnable when commands before it are left out. ``prepare`` makes it concrete, on
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,7 +34,7 @@ from holdfast.core.job import Lease, Progress, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Jitter, Retry
-from holdfast.core.states import REPLAYABLE, State
+from holdfast.core.states import LIVE, REPLAYABLE, State
 from tests.differential.sides import QUEUES, TYPES, UNKNOWN_JOB, WORKERS, Book, Side
 from tests.differential.snapshots import pages
 
@@ -88,7 +89,7 @@ FLAWS: Final[dict[str, Flaw]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A dependency: on the job at ``sibling`` in the batch (or in the batch before), or on one that exists, by state."""
+    """A dependency: on the job at ``sibling`` in the batch or the one before, else on one that exists, by state."""
 
     kind: DependencyKind = DependencyKind.AFTER
     sibling: int | None = None
@@ -209,7 +210,7 @@ def _too_deep(_: Submit, book: Book) -> Submit:
     first = NewJob(id=ids[0], type=TYPES[0])
     others = [
         NewJob(id=job_id, type=TYPES[0], dependencies=(Dependency(before, DependencyKind.CHAIN),))
-        for before, job_id in zip(ids, ids[1:], strict=False)
+        for before, job_id in pairwise(ids)
     ]
     return Submit(jobs=(first, *others))
 
@@ -217,7 +218,8 @@ def _too_deep(_: Submit, book: Book) -> Submit:
 def _cyclic(submit: Submit, book: Book) -> Submit:
     one, two = book.new_id(), book.new_id()
     cycle = tuple(
-        NewJob(id=job_id, type=TYPES[0], dependencies=(Dependency(other),)) for job_id, other in ((one, two), (two, one))
+        NewJob(id=job_id, type=TYPES[0], dependencies=(Dependency(other),))
+        for job_id, other in ((one, two), (two, one))
     )
     return Submit(jobs=submit.jobs + cycle)
 
@@ -300,12 +302,25 @@ def claim_call(claim: Claim) -> Call:
 
 @dataclass(frozen=True, slots=True)
 class ClaimingAgain:
+    """A repeat of a claim that got nothing, or of one that still holds some of its leases.
+
+    One that has lost them all would give its tokens out a second time, which no client may ask for.
+    """
+
     pick: int = 0
 
     def prepare(self, book: Book) -> Call:
-        if not book.claims:
+        valid = {job.token for job in book.jobs(frozenset({State.RUNNING}))}
+        given = {token for _, token in book.tokens}
+        claims = [
+            claim
+            for claim in book.claims
+            if 1 <= claim.limit <= limits.MAX_CLAIM_JOBS
+            and (not (own := given & set(lease_tokens(claim.nonce, claim.limit))) or own & valid)
+        ]
+        if not claims:
             return Claiming().prepare(book)
-        claim = replace(book.claims[-1 - self.pick % len(book.claims)], is_repeat=True)
+        claim = replace(claims[-1 - self.pick % len(claims)], is_repeat=True)
         return claim_call(claim)
 
 
@@ -347,7 +362,7 @@ class Settling:
     times: int = 1
 
     def prepare(self, book: Book) -> Call:
-        planned = [planned for ending in self.endings if (planned := _plan(ending, book)) is not None]
+        planned = _in_one_order([_plan(ending, book) for ending in self.endings], book)
 
         def settlements(side: Side) -> list[Settlement]:
             return [
@@ -358,11 +373,31 @@ class Settling:
         return Call("settle", planned, lambda side: side.store.settle(settlements(side)))
 
 
+Planned = tuple[int | None, Outcome, Progress | None]
+
+
+def _in_one_order(planned: list[Planned], book: Book) -> list[Planned]:
+    """Settlements of one call are independent, so their order is the store's own; plain successes overtake the others.
+
+    Where that could be seen (one lease twice, or jobs that others wait for), only the first kind is kept.
+    """
+    planned = list({index: one for one in reversed(planned) for index in one[:1]}.values())[::-1]
+    needed = {parent for job in book.jobs(None) for parent in job.waits}
+    if any(index is not None and book.tokens[index][0] in needed for index, _, _ in planned):
+        planned = [one for one in planned if _is_plain_success(one) is _is_plain_success(planned[0])]
+    return planned
+
+
+def _is_plain_success(planned: Planned) -> bool:
+    _, outcome, progress = planned
+    return isinstance(outcome, Completed) and not outcome.spawn and progress is None
+
+
 def lease_of(side: Side, index: int | None) -> Lease:
     return UNKNOWN_LEASE if index is None else side.leases[index]
 
 
-def _plan(ending: Ending, book: Book) -> tuple[int | None, Outcome, Progress | None] | None:
+def _plan(ending: Ending, book: Book) -> Planned:
     index = None if ending.is_unknown else book.lease_index(ending.pick, is_valid=ending.is_valid)
     outcome = OUTCOMES[ending.outcome]
     if ending.spawn and index is not None:
@@ -502,10 +537,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Ticking:
+    """With room for all whose lifetime is over: which of them goes first is the store's own affair."""
+
     tick: Tick = field(default_factory=Tick)
 
     def prepare(self, book: Book) -> Call:
-        return Call("tick", self.tick, lambda side: side.store.tick(self.tick))
+        over = [job for job in book.jobs(frozenset(LIVE)) if job.lifetime_ends_at <= book.clock.now()]
+        tick = replace(self.tick, batch=max(self.tick.batch, len(over)))
+        return Call("tick", tick, lambda side: side.store.tick(tick))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,21 @@ from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInpu
 from holdfast.core.job import Job
 from holdfast.core.states import TRANSITIONS, State, Transition, Trigger
 from holdfast.testing.model.world import World
-from tests.differential.commands import FLAWS, WHOLE_FLAWS, Call
+from tests.differential.commands import Call
 from tests.differential.sides import Jobs
 
 NOT_SEEN: Final = frozenset({Transition(State.RETRYING, State.DEAD_LETTER, Trigger.EXHAUST)})
 _FAULT_FIELDS: Final = (
-    "type queue payload priority delay_seconds run_at timeouts.visibility retry.max_attempts key dependencies tags[ "
-    "correlation_id callback_url jobs id"
-).split()
+    *("type", "queue", "payload", "priority", "delay_seconds", "run_at", "timeouts.visibility", "retry.max_attempts"),
+    *("key", "dependencies", "tags[", "correlation_id", "callback_url", "jobs", "id"),
+)
 _TABLE: Final[dict[str, str]] = {
     "submit": "created duplicate repeat conflict:payload conflict:partial several-submits refused-beside-accepted "
     "starts:PENDING starts:DELAYED starts:SCHEDULED starts:FAILED starts:DEAD_LETTER starts:CANCELLED "
     "waits:AFTER waits:AFTER_ANY waits:CHAIN waits:FAN_OUT waits:FAN_IN inherits-priority many-faults "
     + " ".join(f"fault:{name}" for name in _FAULT_FIELDS),
-    "claim": "none some full repeat repeat-claims-anew fragile-alone stops-before-fragile types-left-out paused-left-out "
-    "over-lifetime-left-out by-priority WorkerNotFound InvalidInput",
+    "claim": "none some full repeat repeat-claims-anew fragile-alone stops-before-fragile types-left-out "
+    "paused-left-out over-lifetime-left-out by-priority WorkerNotFound InvalidInput",
     "settle": "COMPLETED RETRYING DEAD_LETTER FAILED CANCELLED SCHEDULED DELAYED repeat late with-progress spawned "
     "spawned-for-fan-in StaleLease InvalidTransition JobNotFound InvalidInput IdempotencyConflict mixed",
     "extend": "Extended Extended:cancel cut-by-lifetime StaleLease StaleLease:unknown mixed",
@@ -281,7 +281,8 @@ def _tick(given: Any, report: Any, before: Jobs, after: Jobs, world: World) -> I
         if new is not None and new.completed_at is not None and not report.has_more:
             yield from _kept(given, new, after, world)
     if world.silence_counts_from is not None and world.silence_counts_from > world.now:
-        if any((world.now - worker.seen_at).total_seconds() > given.worker_timeout_seconds for worker in world.workers.values()):
+        silent = [(world.now - worker.seen_at).total_seconds() for worker in world.workers.values()]
+        if max(silent, default=0.0) > given.worker_timeout_seconds:
             yield "silence-excused"
 
 

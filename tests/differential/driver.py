@@ -10,10 +10,10 @@ from uuid import UUID
 from holdfast.core.job import Job
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model import Model
-from tests.differential.commands import Call, Command
+from tests.differential.commands import Command
 from tests.differential.coverage import Coverage, observe
 from tests.differential.sides import AsyncModel, Book, Side
-from tests.differential.snapshots import Snapshot, answer_of, comparable, differences, take_snapshot
+from tests.differential.snapshots import answer_of, comparable, differences, take_snapshot
 from tests.differential.streams import SeededChoices, next_script, start
 
 FULL_SNAPSHOT_EVERY_STEPS: Final = 10
@@ -49,29 +49,26 @@ class Episode:
         answers = await asyncio.gather(*(answer_of(lambda s=side: call.run(s)) for side in self.sides))  # type: ignore[misc]
         for side, answer in zip(self.sides, answers, strict=True):
             _require_same(side.name, "answer", comparable(expected), comparable(answer))
-        self._note(call, expected)
-        await self._compare_snapshots(call, expected)
+        before = self.jobs
+        await self.compare_snapshots()
+        observe(self.coverage, call, expected, before=before, after=self.jobs, world=self.model.world)
 
-    def _note(self, call: Call, answer: Any) -> None:
-        known = set(self.book.job_ids)
-        self.book.job_ids += [job_id for job_id in self.model.world.jobs if job_id not in known]
-        self.book.tokens = [(lease.job_id, lease.token) for lease in self.reference.leases]
-
-    async def _compare_snapshots(self, call: Call, answer: Any) -> None:
-        before, self.jobs = self.jobs, {job.id: job for job in self._model_jobs()}
-        changed = [job_id for job_id, job in self.jobs.items() if before.get(job_id) != job]
+    async def compare_snapshots(self) -> None:
+        """All jobs; their attempts and upstream only where the step changed a job, and now and then everywhere."""
+        before, self.jobs = self.jobs, self._model_jobs()
+        self.book.note(self.reference.leases)
         self.steps += 1
         is_full = self.steps % FULL_SNAPSHOT_EVERY_STEPS == 0
+        changed = [job_id for job_id, job in self.jobs.items() if before.get(job_id) != job]
         details, ids = (list(self.jobs), self.book.job_ids) if is_full else (changed, [])
         expected = await take_snapshot(self.reference, ids, details=details)
         snapshots = await asyncio.gather(*(take_snapshot(side, ids, details=details) for side in self.sides))
         for side, snapshot in zip(self.sides, snapshots, strict=True):
             _require_same(side.name, "snapshot", expected, snapshot)
-        observe(self.coverage, call, answer, before=before, after=self.jobs, world=self.model.world)
 
-    def _model_jobs(self) -> list[Job]:
+    def _model_jobs(self) -> dict[UUID, Job]:
         found = self.model.read(list(self.model.world.jobs))
-        return [job for job in found if job is not None]
+        return {job.id: job for job in found if job is not None}
 
 
 def _require_same(name: str, what: str, expected: Any, got: Any) -> None:

@@ -63,6 +63,12 @@ class Book:
         self.made += 1
         return UUID(int=0xA << 64 | self.made, version=4)
 
+    def note(self, leases: list[Lease]) -> None:
+        """What exists after a step."""
+        known = set(self.job_ids)
+        self.job_ids += [job_id for job_id in self.model.world.jobs if job_id not in known]
+        self.tokens = [(lease.job_id, lease.token) for lease in leases]
+
     def jobs(self, states: frozenset[State] | None) -> list[ModelJob]:
         return [job for job in self.model.world.jobs.values() if states is None or job.state in states]
 
@@ -73,7 +79,9 @@ class Book:
 
     def lease_index(self, pick: int, *, is_valid: bool) -> int | None:
         valid = {(job.id, job.token) for job in self.jobs(frozenset({State.RUNNING}))}
-        found = [n for n, pair in enumerate(self.tokens) if (pair in valid) is is_valid] or list(range(len(self.tokens)))
+        found = [n for n, pair in enumerate(self.tokens) if (pair in valid) is is_valid] or list(
+            range(len(self.tokens))
+        )
         return found[-1 - pick % len(found)] if found else None
 
 

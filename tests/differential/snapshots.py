@@ -17,7 +17,6 @@ from tests.differential.sides import Side
 
 MAX_DIFFERENCES: Final = 20
 MAX_PAGES: Final = 1000
-MAX_PAGE: Final = limits.MAX_PAGE_JOBS
 
 
 def comparable(value: Any) -> Any:
@@ -62,7 +61,11 @@ class Snapshot:
 async def take_snapshot(side: Side, ids: Collection[UUID], *, details: Collection[UUID]) -> Snapshot:
     """All jobs; ``ids`` are also read one by one, ``details`` names those whose attempts and upstream are read."""
     store = side.store
-    jobs = [job async for page in pages(lambda c: store.read_page(Filter(), limit=MAX_PAGE, cursor=c)) for job in page.jobs]
+    jobs = [
+        job
+        async for page in pages(lambda c: store.read_page(Filter(), limit=limits.MAX_PAGE_JOBS, cursor=c))
+        for job in page.jobs
+    ]
     by_id = dict(zip(ids, await store.read(list(ids)), strict=True)) if ids else {}
     listed = {job.id: job for job in jobs}
     for job_id, job in by_id.items():
@@ -79,7 +82,7 @@ async def take_snapshot(side: Side, ids: Collection[UUID], *, details: Collectio
 
 
 def _comparable_workers(workers: list[Worker], now: datetime) -> list[Worker]:
-    """Which tick forgets a worker that is long gone is the store's own affair, and so is since when it is known again."""
+    """Which tick forgets a worker that is long gone is the store's own affair; so is since when it is known again."""
     oldest = now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS)
     kept = [worker for worker in workers if not worker.is_lost or worker.seen_at >= oldest or worker.running]
     return sorted((replace(worker, registered_at=oldest) for worker in kept), key=lambda worker: worker.id)

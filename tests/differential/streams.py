@@ -240,7 +240,9 @@ def spawn(c: Choices) -> list[Command]:
     worker = c.integer(0, len(WORKERS) - 1)
     parent = Draft(key=key, priority=Priority.CRITICAL)
     fan_in = Wish(DependencyKind.FAN_IN, states=frozenset({State.RUNNING}))
-    waiting = Submitting(((_with(draft(c), wishes=(fan_in, *wishes(c, 1)), lifetime=limits.DEFAULT_LIFETIME_SECONDS),),))
+    waiting = Submitting(
+        ((_with(draft(c), wishes=(fan_in, *wishes(c, 1)), lifetime=limits.DEFAULT_LIFETIME_SECONDS),),)
+    )
     children = batch(c, most=2)
     if c.chance(30):
         children = (_with(children[0], wishes=(Wish(states=ENDED_BADLY),)), *children[1:])
@@ -252,7 +254,8 @@ def spawn(c: Choices) -> list[Command]:
 
 
 def _on_spawner(c: Choices) -> DependencyKind | None:
-    return c.pick((None, None, None, *DependencyKind))
+    kinds: tuple[DependencyKind | None, ...] = (None, None, None, *DependencyKind)
+    return c.pick(kinds)
 
 
 def die_with_dependents(c: Choices) -> list[Command]:
@@ -294,7 +297,8 @@ def beat(c: Choices) -> list[Command]:
 
 def come_and_go(c: Choices) -> list[Command]:
     worker = c.integer(0, len(WORKERS) - 1)
-    return [c.pick((Registering(worker), Registering(worker), Leaving(worker)))]
+    commands: tuple[Command, ...] = (Registering(worker), Registering(worker), Leaving(worker))
+    return [c.pick(commands)]
 
 
 # people
@@ -353,24 +357,27 @@ def resume(c: Choices) -> list[Command]:
 
 def ticking(c: Choices) -> Ticking:
     """Retention is never nothing: whether a tick removes what it has itself ended is the store's own affair."""
-    completed = c.pick((7 * DAY_SECONDS, 7 * DAY_SECONDS, 5.0, 0.001))
-    dead = c.pick((30 * DAY_SECONDS, 30 * DAY_SECONDS, 30 * DAY_SECONDS, 20.0, 0.001))
     timeout = c.pick((15.0, 4.0))
-    if c.chance(70):
-        return Ticking(
-            Tick(worker_timeout_seconds=timeout, completed_retention_seconds=completed, dead_retention_seconds=dead)
+    if c.chance(30):
+        return small_tick(c, timeout=timeout)
+    return Ticking(
+        Tick(
+            worker_timeout_seconds=timeout,
+            completed_retention_seconds=c.pick((7 * DAY_SECONDS, 7 * DAY_SECONDS, 5.0, 0.001)),
+            dead_retention_seconds=c.pick((30 * DAY_SECONDS, 30 * DAY_SECONDS, 30 * DAY_SECONDS, 20.0, 0.001)),
         )
-    return small_tick(c, timeout=timeout, completed=completed)
+    )
 
 
-def small_tick(c: Choices, *, timeout: float, completed: float = 7 * DAY_SECONDS) -> Ticking:
-    """A batch that may be full. It removes one kind of job only: which of two goes first is the store's own affair."""
+def small_tick(c: Choices, *, timeout: float) -> Ticking:
+    """A batch that may be full. It removes nothing: which of several old jobs go first is the store's own affair."""
+    never = limits.MAX_TIMEOUT_SECONDS
     return Ticking(
         Tick(
             batch=c.pick((2, 1)),
             worker_timeout_seconds=timeout,
-            completed_retention_seconds=completed,
-            dead_retention_seconds=limits.MAX_TIMEOUT_SECONDS,
+            completed_retention_seconds=never,
+            dead_retention_seconds=never,
         )
     )
 
@@ -399,7 +406,7 @@ def outlive_a_window(c: Choices) -> list[Command]:
 
 def retain(c: Choices) -> list[Command]:
     days = c.pick((31, 8, 1))
-    return [Advancing(days * DAY_SECONDS), Ticking() if c.chance(70) else small_tick(c, timeout=15.0)]
+    return [Advancing(days * DAY_SECONDS), Ticking()]
 
 
 def fall_silent(c: Choices) -> list[Command]:

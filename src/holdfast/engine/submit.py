@@ -75,6 +75,8 @@ class Submitter:
         try:
             while self._waiting:
                 await self._send_batch(self._take_batch())
+                # One turn of the loop, in which those just answered may come with their next: they share that call.
+                await asyncio.sleep(0)
         finally:
             self._sender = None
 

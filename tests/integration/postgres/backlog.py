@@ -24,7 +24,7 @@ SELECT n, nextval('holdfast.place_seq'), now(), now() + interval '7 days', 0, 0,
 FROM generate_series(1, {READY}) n;
 
 INSERT INTO holdfast.worker (id, name, registered_at, seen_at)
-SELECT md5(n::text)::uuid, 'worker', now(), now() FROM generate_series(0, 9) n;
+SELECT md5(n::text)::uuid, 'worker', now(), now() + interval '1 day' FROM generate_series(0, 9) n;
 
 INSERT INTO holdfast.running (
     job, scheduled_at, started_at, expires_at, lifetime_ends_at, visibility_seconds, token, owner, version, attempt,

@@ -90,7 +90,6 @@ async def manage(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
     await store.settle([Settlement(lease=job.lease, outcome=FAIL) for job in parents])
     await store.cancel([job.id for job in jobs])
     await store.replay([job.id for job in parents])
-    await store.replay_where(Filter(queue=QUEUE), limit=BATCH)
     await store.pause("nobody claims here")
     await store.resume("nobody claims here")
     ids = [job.id for job in (*jobs, *parents)]
@@ -99,7 +98,12 @@ async def manage(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
     await store.read_upstream(ids[-1])
     await store.read_queues()
     await store.read_workers()
-    for where in (Filter(), *(Filter(states=frozenset({state})) for state in State)):
+
+
+async def read_lists(store: PostgresStore) -> None:
+    """Lists look at up to a budget of jobs, however few they show."""
+    await store.replay_where(Filter(queue=QUEUE), limit=BATCH)
+    for where in (Filter(), Filter(tag=("a", "b")), *(Filter(states=frozenset({state})) for state in State)):
         await store.read_page(where, limit=BATCH)
 
 

@@ -23,6 +23,8 @@ from holdfast.core.priority import Priority
 from holdfast.stores.postgres.rows import Row
 
 REFRESH_SECONDS: Final = 1.0
+MAX_QUEUE_SETS: Final = 1000
+"""Workers that rotate their queues claim with many orders of the same ones."""
 
 LaneName = tuple[str, int]
 Columns = tuple[list[str], list[int], list[int]]
@@ -36,16 +38,37 @@ class Lane:
     noted_transaction: int | None = None
 
 
+@dataclass(slots=True)
+class Served:
+    """The lanes of a set of queues, in claim order."""
+
+    queues: list[str]
+    priorities: list[int]
+    lanes: list[Lane]
+
+
 class ClaimCursors:
     def __init__(self) -> None:
+        self._of_queues: dict[tuple[str, ...], Served] = {}
         self._lanes: dict[LaneName, Lane] = {}
         self._refreshed_at: dict[tuple[str, ...], float] = {}
 
     def columns(self, queues: Sequence[str], *, from_start: bool = False) -> Columns:
         """The lanes of these queues in claim order, with where to start in each."""
-        names = [(queue, int(priority)) for queue in queues for priority in Priority]
-        starts = [0 if from_start else self._lane(name).after for name in names]
-        return [name[0] for name in names], [name[1] for name in names], starts
+        served = self._served(queues)
+        starts = [0] * len(served.lanes) if from_start else [lane.after for lane in served.lanes]
+        return served.queues, served.priorities, starts
+
+    def _served(self, queues: Sequence[str]) -> "Served":
+        key = tuple(queues)
+        if key not in self._of_queues:
+            if len(self._of_queues) >= MAX_QUEUE_SETS:
+                self._of_queues.clear()
+            names = [(queue, int(priority)) for queue in queues for priority in Priority]
+            self._of_queues[key] = Served(
+                [name[0] for name in names], [name[1] for name in names], [self._lane(name) for name in names]
+            )
+        return self._of_queues[key]
 
     def _lane(self, name: LaneName) -> Lane:
         lane = self._lanes.get(name)
@@ -62,26 +85,24 @@ class ClaimCursors:
 
     def is_ahead(self, queues: Sequence[str]) -> bool:
         """Whether any lane's cursor is past its floor, so that a claim may have overlooked something."""
-        return any(
-            lane.after > lane.floor for queue in queues for p in Priority if (lane := self._lanes.get((queue, int(p))))
-        )
+        return any(lane.after > lane.floor for lane in self._served(queues).lanes)
 
     def go_back(self, queues: Sequence[str]) -> None:
-        for queue in queues:
-            for priority in Priority:
-                if lane := self._lanes.get((queue, int(priority))):
-                    lane.after = lane.floor
+        for lane in self._served(queues).lanes:
+            lane.after = lane.floor
 
     def is_refresh_due(self, queues: tuple[str, ...], *, monotonic: float) -> bool:
         last = self._refreshed_at.get(queues)
         if last is None:
+            if len(self._refreshed_at) >= MAX_QUEUE_SETS:
+                self._refreshed_at.clear()
             self._refreshed_at[queues] = monotonic
             return False
         return monotonic - last >= REFRESH_SECONDS and self.is_ahead(queues)
 
     def floors(self, queues: Sequence[str]) -> Columns:
-        names = [(queue, int(priority)) for queue in queues for priority in Priority]
-        return [n[0] for n in names], [n[1] for n in names], [self._lane(n).floor for n in names]
+        served = self._served(queues)
+        return served.queues, served.priorities, [lane.floor for lane in served.lanes]
 
     def refresh(self, queues: tuple[str, ...], rows: Iterable[Row], *, monotonic: float) -> None:
         """Take in the answer of claim_floor.sql."""

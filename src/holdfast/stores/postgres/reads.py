@@ -1,7 +1,7 @@
 """Questions about jobs, queues and workers. Nothing here locks or changes anything."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core.commands import Filter, Page, QueueStats, Worker
@@ -11,6 +11,8 @@ from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
 from holdfast.stores.postgres.rows import Row, attempt_from, job_from
 from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.postgres.transaction import Executor
+
+LAST_SEQ: Final = 2**63 - 1
 
 
 class Reader:
@@ -35,8 +37,10 @@ class Reader:
             return {}
         rows = await self._fetch(
             """
-            SELECT e.child, e.kind, p.id FROM {schema}.edge e JOIN {schema}.job p ON p.seq = e.parent
-            WHERE e.child = ANY ($1::bigint[]) ORDER BY e.child, e.parent
+            SELECT e.child, e.kind, p.id FROM unnest($1::bigint[]) AS g (child)
+            CROSS JOIN LATERAL (SELECT * FROM {schema}.edge e WHERE e.child = g.child OFFSET 0) e
+            CROSS JOIN LATERAL (SELECT id FROM {schema}.job p WHERE p.seq = e.parent OFFSET 0) p
+            ORDER BY e.child, e.parent
             """,
             list(seqs),
         )
@@ -60,10 +64,15 @@ class Reader:
         """Newest first. Looks at no more candidates than the budget, and says from where to go on."""
         if states is not None and not states:
             return [], None
-        arguments: list[Any] = [cursor, self._scan_budget + 1]
+        arguments: list[Any] = [LAST_SEQ if cursor is None else cursor, self._scan_budget + 1]
         conditions = _conditions(where, arguments)
+        # Without conditions every candidate is a match, and a page's worth of them is enough.
+        budget = self._scan_budget if conditions else min(limit, self._scan_budget)
+        arguments[1] = budget + 1
         arguments.append(limit + 1)
         # One more candidate than the budget, and one more match than the limit, tell whether anything remains.
+        # matched takes candidates in the order they lie in, and needs no more of them than it shows: an ORDER BY there
+        # would look at every one first.
         sql = f"""
             WITH candidates AS MATERIALIZED (
                 {_candidates(states)}
@@ -76,7 +85,6 @@ class Reader:
                 FROM counted c
                 CROSS JOIN LATERAL (SELECT * FROM {{schema}}.job j WHERE j.seq = c.seq OFFSET 0) j
                 WHERE c.n < $2 {conditions}
-                ORDER BY c.n
                 LIMIT ${len(arguments)}
             )
             SELECT m.seq, m.id, m.n, t.total, t.budget_seq
@@ -90,13 +98,13 @@ class Reader:
         if len(found) >= limit:
             last = found[limit - 1]
             return [row["id"] for row in found[:limit]], last["seq"] if last["n"] < total else None
-        return [row["id"] for row in found], budget_seq if total > self._scan_budget else None
+        return [row["id"] for row in found], budget_seq if total > budget else None
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
         rows = await self._fetch(
             """
-            SELECT a.* FROM {schema}.job j JOIN {schema}.attempt a ON a.job = j.seq
-            WHERE j.id = $1::uuid ORDER BY a.version
+            SELECT a.* FROM {schema}.attempt a
+            WHERE a.job = (SELECT j.seq FROM {schema}.job j WHERE j.id = $1::uuid) ORDER BY a.version
             """,
             job_id,
         )
@@ -188,7 +196,7 @@ def _conditions(where: Filter, arguments: list[Any]) -> str:
         arguments += where.tag
         last = len(arguments)
         parts.append(
-            "EXISTS (SELECT FROM {schema}.tag t WHERE t.job = j.seq "
+            "(SELECT true FROM {schema}.tag t WHERE t.job = j.seq "
             f"AND t.name = ${last - 1}::text AND t.value = ${last}::text)"
         )
     return "".join(f" AND {part}" for part in parts)
@@ -196,7 +204,7 @@ def _conditions(where: Filter, arguments: list[Any]) -> str:
 
 def _candidates(states: frozenset[State] | None) -> str:
     """Jobs (of the states asked for) by falling seq, from the index of the table they stand in."""
-    below = "($1::bigint IS NULL OR {column} < $1::bigint)"
+    below = "{column} < $1::bigint"
     if states is None:
         return f"SELECT seq FROM {{schema}}.job WHERE {below.format(column='seq')} ORDER BY seq DESC LIMIT $2"
     parts = []

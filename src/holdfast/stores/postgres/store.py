@@ -80,12 +80,23 @@ TRIES: Final = 5
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
 POOL_SIZE: Final = 10
 CHANNEL: Final = "holdfast"
+COMPLETED: Final = Settled(State.COMPLETED)
 NOTIFY: Final = "SELECT pg_notify($1::text, payload) FROM unnest($2::text[]) AS g (payload)"
+# Of a notification by itself nothing need reach the disk.
+NOTIFY_AFTER_COMMIT: Final = NOTIFY.replace("SELECT", "SELECT set_config('synchronous_commit', 'off', true),", 1)
 
 # The plans of the hot statements are index lookups whatever the statistics say. As start-up settings they hold for
 # our own connections only, and for cached plans too. Behind a pooler plans are made afresh for every statement: there
 # they are set for each transaction, and the statements that are one by themselves are written so as to need none.
-PLANNER: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+PLANNER: Final = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    # The plan does not depend on the arguments, so it is made once.
+    "plan_cache_mode": "force_generic_plan",
+}
 
 # Every type of our parameters that asyncpg has to ask the server about.
 LEARN_TYPES: Final = (
@@ -240,7 +251,7 @@ class PostgresStore:
                 self._notifier.announce(queues)
 
     async def _send_notifications(self, queues: list[str]) -> None:
-        await self._fetch(NOTIFY, self._channel, payloads_of(queues))
+        await self._fetch(NOTIFY_AFTER_COMMIT, self._channel, payloads_of(queues))
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         if self._is_listening:
@@ -343,10 +354,10 @@ class PostgresStore:
         lanes = self._cursors.columns(claim.queues, from_start=claim.types is not None)
         types = list(claim.types) if claim.types is not None else None
         rows = await self._fetch(self._sql["claim"], self._now, claim.owner, *lanes, claim.limit, types, tokens)
-        if not rows[0]["is_known"]:
-            raise WorkerNotFound(claim.owner)
         if rows[0]["job"] is None:
-            return []
+            if not rows[0]["n"]:
+                return []
+            raise WorkerNotFound(claim.owner)
         if claim.types is None:
             self._cursors.advance(rows)
         return rows
@@ -361,20 +372,23 @@ class PostgresStore:
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         answers: dict[int, SettleAnswer] = {}
-        plain = {index: one for index, one in enumerate(settlements) if one.is_plain_success}
-        if plain:
-            done = await self._settle_plain(list(plain.values()))
-            for index, one in plain.items():
-                # Popped: of two settlements of one lease in a call the first wins, and the other is answered below.
-                if done.pop((one.lease.seq, one.lease.token), None) is not None:
-                    answers[index] = Settled(State.COMPLETED)
+        plain = [one for one in settlements if one.is_plain_success]
+        done = await self._settle_plain(plain) if plain else set()
+        if len(done) == len(settlements):
+            return [COMPLETED] * len(settlements)
+        for index, one in enumerate(settlements):
+            # Of two settlements of one lease in a call the first wins, and the other is answered below.
+            if one.is_plain_success and (one.lease.seq, one.lease.token) in done:
+                done.remove((one.lease.seq, one.lease.token))
+                answers[index] = COMPLETED
         rest = {index: one for index, one in enumerate(settlements) if index not in answers}
         if rest:
             settled = await self._transact(lambda tx: settle(tx, list(rest.values())))
             answers.update(zip(rest, settled, strict=True))
         return [answers[index] for index in range(len(settlements))]
 
-    async def _settle_plain(self, settlements: Sequence[Settlement]) -> dict[tuple[int, UUID], bool]:
+    async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]]:
+        """The leases that were valid, and are now settled."""
         results = [one.outcome.result if isinstance(one.outcome, Completed) else None for one in settlements]
         rows = await self._fetch(
             self._sql["settle"],
@@ -385,7 +399,7 @@ class PostgresStore:
         )
         if any(row["has_dependents"] for row in rows):
             await self._transact(propagate)
-        return {(row["job"], row["token"]): True for row in rows}
+        return {(row["job"], row["token"]) for row in rows}
 
     # leases
 
@@ -436,9 +450,10 @@ class PostgresStore:
             await hand_back_unknown(tx, worker_id, known=(), claiming=frozenset())
 
         await self._transact(verb)
+        schema = self._sql.schema
         sql = f"""
-            DELETE FROM {self._sql.schema}.worker w WHERE w.id = $1::uuid
-                AND NOT EXISTS (SELECT FROM {self._sql.schema}.running r WHERE r.owner = w.id)
+            DELETE FROM {schema}.worker w WHERE w.id = $1::uuid
+                AND (SELECT r.job FROM {schema}.running r WHERE r.owner = w.id ORDER BY r.expires_at LIMIT 1) IS NULL
         """
         await self._fetch(sql, worker_id)
 

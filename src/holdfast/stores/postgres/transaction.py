@@ -203,11 +203,16 @@ class PostgresTransaction:
                     types + ", $3::bigint[]",
                 )
                 arguments.append([r.ended_by for r in here])
-            await self._inline(
-                f"UPDATE {{schema}}.{table} t SET {sets} FROM unnest($1::bigint[], {types}) AS g (job, {columns}) "
-                "WHERE t.job = g.job",
-                *arguments,
-            )
+            # By address: the rows are locked, and no plan can take the whole table for the shorter way.
+            sql = f"""
+                UPDATE {{schema}}.{table} t SET {sets}
+                FROM unnest($1::bigint[], {types}) AS g (job, {columns})
+                CROSS JOIN LATERAL (
+                    SELECT t.ctid AS address FROM {{schema}}.{table} t WHERE t.job = g.job OFFSET 0
+                ) found
+                WHERE t.ctid = found.address
+            """
+            await self._inline(sql, *arguments)
 
     async def _count(self, deltas: Counter[tuple[str, State]]) -> None:
         rows = [(queue, state, delta) for (queue, state), delta in deltas.items() if delta]
@@ -275,10 +280,10 @@ class PostgresTransaction:
 
     async def put_keys(self, claims: Sequence[KeyClaim]) -> None:
         sql = """
-            UPDATE {schema}.idempotency held SET job_id = g.job_id, digest = g.digest, expires_at = g.expires_at
-            FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::timestamptz[])
-                AS g (job_type, key, job_id, digest, expires_at)
-            WHERE held.job_type = g.job_type AND held.key = g.key
+            INSERT INTO {schema}.idempotency AS held (job_type, key, job_id, digest, expires_at)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::timestamptz[])
+            ON CONFLICT (job_type, key) DO UPDATE
+                SET job_id = excluded.job_id, digest = excluded.digest, expires_at = excluded.expires_at
         """
         self._taken_keys -= {(claim.job_type, claim.key) for claim in claims}
         await self._inline(
@@ -294,8 +299,13 @@ class PostgresTransaction:
         names = [n for n in {(claim.job_type, claim.key) for claim in claims} if n in self._taken_keys]
         if names:
             sql = """
-                DELETE FROM {schema}.idempotency held USING unnest($1::text[], $2::text[]) AS g (job_type, key)
-                WHERE held.job_type = g.job_type AND held.key = g.key
+                DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
+                    SELECT found.address FROM unnest($1::text[], $2::text[]) AS g (job_type, key)
+                    CROSS JOIN LATERAL (
+                        SELECT held.ctid AS address FROM {schema}.idempotency held
+                        WHERE held.job_type = g.job_type AND held.key = g.key OFFSET 0
+                    ) found
+                ))
             """
             await self._inline(sql, [name[0] for name in names], [name[1] for name in names])
 
@@ -327,7 +337,11 @@ class PostgresTransaction:
         sql = """
             UPDATE {schema}.edge e SET is_open = g.is_open
             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[]) AS g (child, parent, kind, is_open)
-            WHERE e.child = g.child AND e.parent = g.parent
+            CROSS JOIN LATERAL (
+                SELECT e.ctid AS address FROM {schema}.edge e
+                WHERE e.child = g.child AND e.parent = g.parent OFFSET 0
+            ) found
+            WHERE e.ctid = found.address
         """
         await self._inline(sql, *_edge_columns(edges))
 
@@ -338,7 +352,7 @@ class PostgresTransaction:
     async def with_open_edges(self, children: Collection[int]) -> set[int]:
         sql = """
             SELECT g.child FROM unnest($1::bigint[]) AS g (child)
-            WHERE EXISTS (SELECT FROM {schema}.edge e WHERE e.child = g.child AND e.is_open)
+            WHERE (SELECT true FROM {schema}.edge e WHERE e.child = g.child AND e.is_open LIMIT 1)
         """
         return {row["child"] for row in await self._inline(sql, list(children))}
 
@@ -388,7 +402,8 @@ class PostgresTransaction:
     ) -> list[Record]:
         seqs = [seq for seq, _ in known]
         tokens = [token for _, token in known]
-        return await self._found(await self._run("find_unknown", owner, seqs, tokens, list(claiming)))
+        rows = await self._run("find_unknown", owner, seqs, tokens, list(claiming))
+        return await self._found(sorted(rows, key=lambda row: int(row["seq"])))
 
     async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
         return await self._found(await self._run("find_lost", limit))
@@ -407,23 +422,26 @@ class PostgresTransaction:
         sql = """
             DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM {schema}.idempotency WHERE expires_at <= $1::timestamptz
-                LIMIT $2 FOR UPDATE SKIP LOCKED
+                ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
             ))
         """
         await self._inline(sql, self.now, tick.batch)
         sql = """
             DELETE FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < $1::timestamptz
-                AND NOT EXISTS (SELECT FROM {schema}.running r WHERE r.owner = w.id)
+                AND (SELECT r.job FROM {schema}.running r WHERE r.owner = w.id ORDER BY r.expires_at LIMIT 1) IS NULL
         """
         await self._inline(sql, self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
         await self._run("tally_compact", TALLY_ROWS)
-        (row,) = await self._run(
-            "retention",
+        rows = await self._run(
+            "find_removable",
             self.now - timedelta(seconds=tick.completed_retention_seconds),
             self.now - timedelta(seconds=tick.dead_retention_seconds),
             self.now,
             tick.batch,
         )
+        if not rows:
+            return 0
+        (row,) = await self._run("retention", [row["seq"] for row in rows])
         removed: int = row["removed"]
         return removed
 

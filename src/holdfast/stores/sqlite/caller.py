@@ -47,7 +47,11 @@ def submit_in(connection: Any, submits: Sequence[Submit], *, path: Path, clock: 
 def _plain_rows(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
     """A cursor that reads as ours do, whatever factories the caller has set."""
     text_factory = connection.text_factory
-    cursor = connection.cursor()
+    try:
+        cursor = connection.cursor()
+    except sqlite3.ProgrammingError as error:
+        # Closed, or made by another thread.
+        raise UsageError(f"connection= cannot be used here: {error}") from error
     cursor.row_factory = None
     connection.text_factory = str
     try:

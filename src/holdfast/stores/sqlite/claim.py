@@ -8,11 +8,15 @@ C2. A job that was ever reclaimed (fragile) is taken alone: the batch ends befor
 C3. Attempt and version are counted here; the lease ends with its visibility timeout or with the job's lifetime,
     whichever is first.
 C4. A repeat first returns the leases that the claim's tokens already have.
+
+What the worker is told is made from the rows after the commit: the write lock is held for the writing alone.
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -21,14 +25,34 @@ from holdfast.core.errors import WorkerNotFound
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
-from holdfast.stores.sqlite.rows import PRIORITIES, Row, duration_microseconds, from_bytes, from_microseconds
+from holdfast.stores.sqlite.rows import (
+    PRIORITIES,
+    Row,
+    duration_microseconds,
+    from_bytes,
+    from_microseconds,
+    json_array,
+)
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 
 FEW_QUEUES: Final = 16
 """Above this number, a claim first asks which queues have jobs at all."""
+_CARRIED: Final = slice(0, 10)
+"""Of a row of [find]: what the lease takes over."""
 
 
-def claim(tx: SQLiteTransaction, claim: Claim) -> tuple[list[ClaimedJob], bool]:
+@dataclass(slots=True)
+class Leased:
+    """A job that was claimed, still as rows have it."""
+
+    row: Row
+    queue: str
+    token: UUID
+    expires_at: int
+    started_at: int
+
+
+def claim(tx: SQLiteTransaction, claim: Claim) -> tuple[list[Leased], bool]:
     """Returns the leases, and whether they were all that could be claimed."""
     paused = _require_worker(tx, claim.owner)
     if claim.is_repeat and (again := _again(tx, claim)):
@@ -53,7 +77,7 @@ def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[t
             continue
         rows = tx.rows("claim.find", queue, tx.now_microseconds, claim.limit - len(found), types)
         for row in rows:
-            is_fragile = row[5]
+            is_fragile = row[4]
             if is_fragile:
                 return found or [(queue, row)], False
             found.append((queue, row))
@@ -69,89 +93,69 @@ def _queues(tx: SQLiteTransaction, claim: Claim) -> Sequence[str]:
     return [queue for queue in claim.queues if queue in with_jobs]
 
 
-def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[tuple[str, Row]]) -> list[ClaimedJob]:
+def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[tuple[str, Row]]) -> list[Leased]:
     if not found:
         return []
-    now, started_at, owner = tx.now_microseconds, tx.now, claim.owner.bytes
-    leases: list[Row] = []
-    claimed: list[ClaimedJob] = []
+    now, owner = tx.now_microseconds, claim.owner.bytes
+    leased: list[Leased] = []
+    rows: list[Row] = []
     visibilities: dict[float, int] = {}
     for token, (queue, row) in zip(lease_tokens(claim.nonce, len(found)), found, strict=True):
-        # fmt: off
-        (seq, priority, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at,
-         last_token, job_id, job_type, created_at, max_attempts, visibility_seconds, is_json, options,
-         has_dependencies, checkpoint, payload) = row
-        # fmt: on
+        lifetime_ends_at, visibility_seconds = row[7], row[8]
         visibility = visibilities.get(visibility_seconds)
         if visibility is None:
             visibility = visibilities[visibility_seconds] = duration_microseconds(visibility_seconds)
         expires_at = min(now + visibility, lifetime_ends_at)
-        # fmt: off
-        leases.append((
-            seq, token.bytes, owner, queue, version, attempt, replays, is_fragile, has_dependents, False,
-            scheduled_at, now, expires_at, lifetime_ends_at, visibility_seconds, last_token,
-        ))
-        # fmt: on
-        claimed.append(
-            ClaimedJob(
-                lease=Lease(
-                    job_id=UUID(bytes=job_id),
-                    seq=seq,
-                    token=token,
-                    version=version,
-                    owner=claim.owner,
-                    expires_at=from_microseconds(expires_at),
-                ),
-                type=job_type,
-                queue=queue,
-                priority=PRIORITIES[priority],
-                payload=Payload(payload, bool(is_json)),
-                attempt=attempt,
-                max_attempts=max_attempts,
-                created_at=from_microseconds(created_at),
-                started_at=started_at,
-                has_dependencies=bool(has_dependencies),
-                previous_attempt_id=from_bytes(last_token),
-                checkpoint=checkpoint,
-                encoded_options=options,
-            )
-        )
-    tx.run("claim.take", json.dumps([row[0] for _, row in found]))
-    tx.run_many("write.running", leases)
+        rows.append((*row[_CARRIED], queue, token.bytes, expires_at, owner, now))
+        leased.append(Leased(row, queue, token, expires_at, now))
+    tx.run("claim.take", json_array([row[0] for _, row in found]))
+    tx.run_many("claim.lease", rows)
     for queue, jobs in Counter(queue for queue, _ in found).items():
         tx.tally[queue, State.SCHEDULED] -= jobs
         tx.tally[queue, State.RUNNING] += jobs
-    return claimed
+    return leased
 
 
-def _again(tx: SQLiteTransaction, claim: Claim) -> list[ClaimedJob]:
+def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
     tokens = [token.bytes for token in lease_tokens(claim.nonce, claim.limit)]
-    rows = tx.rows_of_bytes("claim.again", tokens, claim.owner.bytes)
-    return [_claimed_again(row, claim.owner) for row in sorted(rows, key=lambda row: row[0])]
+    leased = []
+    for row in tx.rows_of_bytes("claim.again", tokens, claim.owner.bytes):
+        *facts, queue, token, expires_at, started_at = row
+        leased.append(Leased(tuple(facts), queue, UUID(bytes=token), expires_at, started_at))
+    return sorted(leased, key=lambda one: one.token)
 
 
-def _claimed_again(row: Row, owner: UUID) -> ClaimedJob:
+def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
+    """What the worker is told."""
+    # Jobs that were submitted or claimed together share their times.
+    distinct = {time for one in leased for time in (one.row[13], one.expires_at, one.started_at)}
+    times = {time: from_microseconds(time) for time in distinct}
+    return [_claimed(one, owner, times) for one in leased]
+
+
+def _claimed(one: Leased, owner: UUID, times: dict[int, datetime]) -> ClaimedJob:
     # fmt: off
-    (token, seq, priority, queue, version, attempt, started_at, expires_at, last_token, job_id, job_type, created_at,
-     max_attempts, is_json, options, has_dependencies, checkpoint, payload) = row
+    (seq, version, attempt, _, _, _, _, _, _, last_token,
+     priority, job_id, job_type, created_at, max_attempts, is_json, options,
+     has_dependencies, checkpoint, payload) = one.row
     # fmt: on
     return ClaimedJob(
         lease=Lease(
             job_id=UUID(bytes=job_id),
             seq=seq,
-            token=UUID(bytes=token),
+            token=one.token,
             version=version,
             owner=owner,
-            expires_at=from_microseconds(expires_at),
+            expires_at=times[one.expires_at],
         ),
         type=job_type,
-        queue=queue,
+        queue=one.queue,
         priority=PRIORITIES[priority],
         payload=Payload(payload, bool(is_json)),
         attempt=attempt,
         max_attempts=max_attempts,
-        created_at=from_microseconds(created_at),
-        started_at=from_microseconds(started_at),
+        created_at=times[created_at],
+        started_at=times[one.started_at],
         has_dependencies=bool(has_dependencies),
         previous_attempt_id=from_bytes(last_token),
         checkpoint=checkpoint,

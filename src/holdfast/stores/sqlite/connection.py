@@ -17,6 +17,7 @@ from holdfast.core.errors import ConfigError
 from holdfast.stores.sqlite.errors import is_busy
 
 Synchronous = Literal["FULL", "NORMAL"]
+_LEVELS: Final[dict[str, Synchronous]] = {"FULL": "FULL", "NORMAL": "NORMAL"}
 
 OLDEST_SQLITE: Final = (3, 37, 0)
 """STRICT tables; RETURNING is older."""
@@ -48,6 +49,13 @@ def require_file(path: str | Path) -> Path:
     return Path(path)
 
 
+def require_durability(synchronous: str) -> Synchronous:
+    """OFF would lose what was acknowledged, EXTRA adds nothing in WAL mode."""
+    if synchronous not in _LEVELS:
+        raise ConfigError(f"synchronous is {synchronous!r}; write FULL or NORMAL")
+    return _LEVELS[synchronous]
+
+
 def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
     """A connection of one thread's own (made here, used there)."""
     connection = sqlite3.connect(
@@ -62,7 +70,7 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
-    (mode,) = _patiently(connection, "PRAGMA journal_mode = WAL")
+    (mode,) = _patiently(connection, "PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise ConfigError(f"the database stays in journal mode {mode!r}: its file system cannot share memory (WAL)")
     for pragma in (
@@ -76,17 +84,16 @@ def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
         _patiently(connection, f"PRAGMA {pragma}")
 
 
-def begin(connection: sqlite3.Connection, statement: str = "BEGIN IMMEDIATE") -> None:
+def begin(connection: sqlite3.Connection | sqlite3.Cursor, statement: str = "BEGIN IMMEDIATE") -> None:
     """Begin as soon as the file lets us; sqlite3.OperationalError (busy) after BUSY_SECONDS."""
     _patiently(connection, statement)
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> tuple[object, ...]:
+def _patiently(connection: sqlite3.Connection | sqlite3.Cursor, statement: str) -> sqlite3.Cursor:
     deadline: float | None = None
     while True:
         try:
-            row: tuple[object, ...] | None = connection.execute(statement).fetchone()
-            return row or ()
+            return connection.execute(statement)
         except sqlite3.OperationalError as error:
             deadline = deadline or time.monotonic() + BUSY_SECONDS
             if not is_busy(error) or time.monotonic() >= deadline:

@@ -1,10 +1,8 @@
 """heartbeat: a worker is alive, and its leases go on; one call however many jobs it holds."""
 
-import json
-
 from holdfast.core.commands import Heartbeat, HeartbeatAnswer
 from holdfast.core.limits import EXTEND_AFTER_FRACTION
-from holdfast.stores.sqlite.rows import duration_microseconds
+from holdfast.stores.sqlite.rows import duration_microseconds, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs.lease import hand_back_unknown
@@ -13,7 +11,7 @@ from holdfast.stores.verbs.lease import hand_back_unknown
 def heartbeat(tx: SQLiteTransaction, heartbeat: Heartbeat) -> HeartbeatAnswer:
     is_known = tx.run("heartbeat.seen", heartbeat.worker.bytes, tx.now_microseconds) == 1
     tokens = {(lease.seq, lease.token.bytes): lease.token for lease in heartbeat.held}
-    rows = tx.rows("heartbeat.held", json.dumps([seq for seq, _ in tokens])) if tokens else []
+    rows = tx.rows("heartbeat.held", json_array([seq for seq, _ in tokens])) if tokens else []
     valid = [row for row in rows if row[:2] in tokens]
     extended = []
     for seq, _, _, expires_at, visibility_seconds, lifetime_ends_at in valid:

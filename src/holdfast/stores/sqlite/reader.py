@@ -4,7 +4,6 @@ Every group of reads sees one snapshot, begun after the last of them was asked f
 committed, by any process, before it was asked.
 """
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -24,6 +23,7 @@ from holdfast.stores.sqlite.rows import (
     attempt_from,
     from_time,
     job_from,
+    json_array,
     named,
     to_time,
     worker_from,
@@ -64,12 +64,12 @@ def read(cursor: Cursor, ids: Sequence[UUID]) -> list[Job | None]:
 def _jobs(cursor: Cursor, seqs: Sequence[int]) -> list[Job]:
     if not seqs:
         return []
-    rows = named(cursor.execute(SQL["read.jobs"], (json.dumps(seqs),)))
+    rows = named(cursor.execute(SQL["read.jobs"], (json_array(seqs),)))
     dependencies: defaultdict[int, list[Dependency]] = defaultdict(list)
     # Only below a depth of 0 can there be any.
     dependents = [row["seq"] for row in rows if row["depth"]]
     if dependents:
-        for child, parent_id, kind in cursor.execute(SQL["read.dependencies"], (json.dumps(dependents),)):
+        for child, parent_id, kind in cursor.execute(SQL["read.dependencies"], (json_array(dependents),)):
             dependencies[child].append(Dependency(UUID(bytes=parent_id), DependencyKind(kind)))
     return [job_from(row, dependencies[row["seq"]]) for row in rows]
 

@@ -4,13 +4,12 @@ Plain is ``Completed`` without children and progress, under a lease whose token 
 and whatever did not match, goes through the verbs in the same transaction.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
 from holdfast.core.commands import Completed, SettleAnswer, Settled, Settlement
 from holdfast.core.states import State
-from holdfast.stores.sqlite.rows import Row
+from holdfast.stores.sqlite.rows import Row, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs.change import propagate
@@ -37,7 +36,7 @@ def _complete(tx: SQLiteTransaction, settlements: Sequence[Settlement], plain: d
     """Complete those whose token matches; returns their positions."""
     ended: list[Row] = []
     completed: set[int] = set()
-    for seq, token, queue, *carried in tx.rows("settle.find", json.dumps(list(plain))):
+    for seq, token, queue, *carried in tx.rows("settle.find", json_array(plain)):
         one = settlements[plain[seq]]
         if token == one.lease.token.bytes:
             assert isinstance(one.outcome, Completed)
@@ -46,7 +45,7 @@ def _complete(tx: SQLiteTransaction, settlements: Sequence[Settlement], plain: d
             tx.tally[queue, State.RUNNING] -= 1
             tx.tally[queue, State.COMPLETED] += 1
     if ended:
-        tx.run("settle.leave", json.dumps([row[0] for row in ended]))
+        tx.run("settle.leave", json_array([row[0] for row in ended]))
         tx.run_many("settle.end", ended)
         _tell_dependents(tx, ended)
     return completed

@@ -51,8 +51,9 @@ from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE
 from holdfast.stores.sqlite import reader as reads
 from holdfast.stores.sqlite.caller import submit_in
+from holdfast.stores.sqlite.claim import Leased, claimed
 from holdfast.stores.sqlite.claim import claim as lease_jobs
-from holdfast.stores.sqlite.connection import Synchronous, connect, require_file, require_supported
+from holdfast.stores.sqlite.connection import Synchronous, connect, require_durability, require_file, require_supported
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.heartbeat import heartbeat as beat
 from holdfast.stores.sqlite.reader import Reader, Search
@@ -93,7 +94,7 @@ class SQLiteStore:
     ) -> None:
         require_supported()
         self.path = require_file(path)
-        self._synchronous = synchronous
+        self._synchronous = require_durability(synchronous)
         self._clock = clock
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
@@ -125,58 +126,58 @@ class SQLiteStore:
             await lanes.reader.close()
             await lanes.watch.close()
 
-    @property
-    def _open_lanes(self) -> Lanes:
+    def _require_open(self) -> Lanes:
         if self._lanes is None:
             raise UsageError("the store is not open")
         return self._lanes
 
-    async def _write(self, work: Callable[[SQLiteTransaction], Answer]) -> Answer:
-        return await self._open_lanes.writer.run(work)
+    def _write(self, work: Callable[[SQLiteTransaction], Answer]) -> asyncio.Future[Answer]:
+        return self._require_open().writer.run(work)
 
-    async def _run(self, verb: Callable[[SQLiteTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
-        return await self._open_lanes.writer.run(lambda tx: run_now(verb(tx)))
+    def _run(self, verb: Callable[[SQLiteTransaction], Coroutine[Any, Any, Answer]]) -> asyncio.Future[Answer]:
+        return self._require_open().writer.run(lambda tx: run_now(verb(tx)))
 
-    async def _read(self, work: Callable[[sqlite3.Cursor], Answer]) -> Answer:
-        return await self._open_lanes.reader.run(work)
+    def _read(self, work: Callable[[sqlite3.Cursor], Answer]) -> asyncio.Future[Answer]:
+        return self._require_open().reader.run(work)
 
     # the verbs
 
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
-        refused = {index: refusal for index, one in enumerate(submits) if (refusal := self._refusal(one)) is not None}
-        good = [one for index, one in enumerate(submits) if index not in refused]
+        refused: dict[int, HoldfastError] = {}
+        for index, one in enumerate(submits):
+            try:
+                require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
+            except HoldfastError as refusal:
+                if connection is not None:
+                    raise
+                refused[index] = refusal
         if connection is not None:
-            for refusal in refused.values():
-                raise refusal
-            self._open_lanes  # noqa: B018
-            return submit_in(connection, good, path=self.path, clock=self._clock)
+            self._require_open()
+            return submit_in(connection, submits, path=self.path, clock=self._clock)
+        if not refused:
+            return await self._submit(submits)
+        good = [one for index, one in enumerate(submits) if index not in refused]
         accepted = iter(await self._submit(good) if good else ())
         return [refused[index] if index in refused else next(accepted) for index in range(len(submits))]
 
-    async def _submit(self, submits: list[Submit]) -> list[SubmitAnswer]:
-        if all(is_plain(one) for one in submits):
-            return await self._open_lanes.writer.run_together(submit_together, submits)
-        return await self._write(lambda tx: submit_all(tx, submits))
-
-    def _refusal(self, submit: Submit) -> HoldfastError | None:
-        try:
-            require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
-        except HoldfastError as refusal:
-            return refusal
-        return None
+    def _submit(self, submits: Sequence[Submit]) -> asyncio.Future[list[SubmitAnswer]]:
+        for one in submits:
+            if not is_plain(one):
+                return self._write(lambda tx: submit_all(tx, submits))
+        return self._require_open().writer.run_together(submit_together, submits)
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         require_valid_claim(claim)
-        watch = self._open_lanes.watch
+        watch = self._require_open().watch
 
-        def work(tx: SQLiteTransaction) -> list[ClaimedJob]:
+        def work(tx: SQLiteTransaction) -> list[Leased]:
             leased, is_exhausted = lease_jobs(tx, claim)
             if is_exhausted:
                 ((last_place,),) = tx.rows("claim.last_place")
                 watch.note_drained(claim.queues, last_place)
             return leased
 
-        return await self._write(work)
+        return claimed(await self._write(work), claim.owner)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return await self._write(lambda tx: settle_all(tx, settlements))
@@ -264,4 +265,4 @@ class SQLiteStore:
         await self._write(work)
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        return await self._open_lanes.watch.wait(queues, timeout_seconds=timeout_seconds)
+        return await self._require_open().watch.wait(queues, timeout_seconds=timeout_seconds)

@@ -4,9 +4,8 @@ Every statement's rows are fetched before the next one runs, so one cursor serve
 gathered in ``tally`` and written once, by whoever commits: so many operations that share a commit write one row.
 """
 
-import json
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from sqlite3 import Cursor
 from typing import Any, Final
@@ -27,6 +26,7 @@ from holdfast.stores.sqlite.rows import (
     ended_row,
     from_microseconds,
     job_row,
+    json_array,
     named,
     ready_row,
     record_from,
@@ -62,6 +62,8 @@ _ROWS: Final[dict[str, Callable[[Record], Row]]] = {
 }
 
 
+Tally = defaultdict[tuple[str, str], int]
+"""Jobs that came (or went, where negative), by queue and state."""
 Sweeps = dict[str, tuple[int, int]]
 """How far retention has looked, kept by whoever opens the transactions: (completed_at, seq) by the find's name."""
 
@@ -72,7 +74,7 @@ class SQLiteTransaction:
         self.sweeps: Sweeps = {} if sweeps is None else sweeps
         self.now_microseconds = now
         self.now: datetime = from_microseconds(now)
-        self.tally: Counter[tuple[str, str]] = Counter()
+        self.tally: Tally = defaultdict(int)
         self.awakened: set[str] = set()
         """Queues in which jobs became claimable."""
 
@@ -99,7 +101,7 @@ class SQLiteTransaction:
         return {record.seq: record for record in self._records(seqs)} if seqs else {}
 
     def _records(self, seqs: Collection[int]) -> list[Record]:
-        return [record_from(row) for row in named(self.cursor.execute(SQL["lock"], (json.dumps(list(seqs)),)))]
+        return [record_from(row) for row in named(self.cursor.execute(SQL["lock"], (json_array(seqs),)))]
 
     def _records_in_order(self, rows: Sequence[Row]) -> list[Record]:
         """Of rows that begin with a seq; a find's order is the order in which jobs become claimable."""
@@ -150,7 +152,7 @@ class SQLiteTransaction:
         for table, rows in changed.items():
             self.run_many(f"write.change_{table}", rows)
         for table, seqs in leaving.items():
-            self.run(f"write.leave_{table}", json.dumps(seqs))
+            self.run(f"write.leave_{table}", json_array(seqs))
         self._enter(entering)
 
     def _enter(self, records: Sequence[Record]) -> None:
@@ -173,7 +175,7 @@ class SQLiteTransaction:
         self.run_many("write.attempt", [attempt_row(seq, attempt) for seq, attempt in attempts])
 
     async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
-        rows = self.rows("write.ended_by_holder", json.dumps([seq for seq, _ in leases]))
+        rows = self.rows("write.ended_by_holder", json_array([seq for seq, _ in leases]))
         return {(job, UUID(bytes=token)) for job, token in rows} & set(leases)
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
@@ -213,7 +215,7 @@ class SQLiteTransaction:
         await self.add_edges(edges)
 
     def _edges(self, name: str, seqs: Collection[int], *values: Any) -> list[Edge]:
-        return [edge_from(row) for row in self.rows(name, json.dumps(list(seqs)), *values)]
+        return [edge_from(row) for row in self.rows(name, json_array(seqs), *values)]
 
     async def edges_to(self, children: Collection[int]) -> list[Edge]:
         return self._edges("edges.to", children)
@@ -225,13 +227,13 @@ class SQLiteTransaction:
         return self._edges("edges.open_from", parents, limit)
 
     async def close_alternatives(self, children: Collection[int]) -> None:
-        self.run("edges.close_alternatives", json.dumps(list(children)))
+        self.run("edges.close_alternatives", json_array(children))
 
     async def with_open_edges(self, children: Collection[int]) -> set[int]:
-        return {row[0] for row in self.rows("edges.with_open", json.dumps(list(children)))}
+        return {row[0] for row in self.rows("edges.with_open", json_array(children))}
 
     async def spawned(self, parents: Collection[int]) -> list[Record]:
-        return self._records_in_order(self.rows("edges.spawned", json.dumps(list(parents))))
+        return self._records_in_order(self.rows("edges.spawned", json_array(parents)))
 
     # marks
 
@@ -288,7 +290,7 @@ class SQLiteTransaction:
         candidates = self.rows(find, *self.sweeps.pop(find, (0, 0)), self._ago(retention_seconds), looks)
         if not candidates:
             return 0
-        seqs = json.dumps([seq for _, seq in candidates])
+        seqs = json_array([seq for _, seq in candidates])
         removable = self.rows("retention.removable", seqs, self.now_microseconds, batch)
         if len(removable) < batch and len(candidates) == looks:
             # What must stay may stand before what may go: the next tick looks further on.
@@ -298,17 +300,17 @@ class SQLiteTransaction:
         return len(removable)
 
     def _remove_all(self, removable: Sequence[Row]) -> None:
-        seqs = json.dumps([row[0] for row in removable])
+        seqs = json_array([row[0] for row in removable])
         for table in ("ended", "jobs", "edges_to", "edges_from", "notes", "tags", "attempts"):
             self.run(f"retention.{table}", seqs)
         for _, queue, state in removable:
             self.tally[queue, state] -= 1
 
 
-def write_tally(cursor: Cursor, tally: Counter[tuple[str, str]]) -> None:
-    rows = [(queue, str(state), jobs) for (queue, state), jobs in tally.items() if jobs]
-    if rows:
-        cursor.executemany(SQL["write.tally"], rows)
+def write_tally(cursor: Cursor, tally: Mapping[tuple[str, str], int]) -> None:
+    for (queue, state), jobs in tally.items():
+        if jobs:
+            cursor.execute(SQL["write.tally"], (queue, str(state), jobs))
 
 
 def rows_of_bytes(cursor: Cursor, name: str, values: Collection[bytes], *first: Any) -> list[Row]:

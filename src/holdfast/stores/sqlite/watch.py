@@ -78,6 +78,8 @@ class Watch:
 
     def wake(self, queues: Collection[str] | None) -> None:
         """From any thread. None: everybody."""
+        if not self._wakeups:
+            return
         with self._lock:
             waiting = list(self._wakeups.items())
         for loop, wakeups in waiting:

@@ -14,14 +14,14 @@ W4. The clock is read once an operation, inside the transaction.
 
 import sqlite3
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 
 from holdfast.core.ports import Clock
 from holdfast.stores.sqlite.connection import begin
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.rows import to_microseconds
-from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, write_tally
+from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, Tally, write_tally
 
 Wake = Callable[[set[str]], None]
 
@@ -37,7 +37,7 @@ class Writer(Lane):
 
     def serve(self, group: list[Operation]) -> None:
         try:
-            begin(self.connection)
+            begin(self.cursor)
         except sqlite3.Error as error:
             fail(group, error)
             return
@@ -55,33 +55,43 @@ class Writer(Lane):
                 self._wake(awakened)
 
     def _commit(self, group: list[Operation]) -> set[str]:
-        tally: Counter[tuple[str, str]] = Counter()
+        runs = _in_runs(group) if len(group) > 1 else [group]
+        if len(runs) == 1:
+            return self._commit_one(runs[0])
+        tally: Tally = defaultdict(int)
         awakened: set[str] = set()
-        for together in _in_runs(group):
-            transaction = self._operate(together, is_alone=len(together) == len(group))
+        for together in runs:
+            transaction = self._operate(together)
             if transaction is not None:
-                tally.update(transaction.tally)
+                for name, jobs in transaction.tally.items():
+                    tally[name] += jobs
                 awakened |= transaction.awakened
         write_tally(self.cursor, tally)
         self.cursor.execute("COMMIT")
         return awakened
 
-    def _operate(self, together: list[Operation], *, is_alone: bool) -> SQLiteTransaction | None:
+    def _commit_one(self, together: list[Operation]) -> set[str]:
+        """Nobody has to be kept apart from anybody."""
+        transaction = SQLiteTransaction(self.cursor, now=time_of(self._clock), sweeps=self._sweeps)
+        _answer(together, transaction)
+        write_tally(self.cursor, transaction.tally)
+        self.cursor.execute("COMMIT")
+        return transaction.awakened
+
+    def _operate(self, together: list[Operation]) -> SQLiteTransaction | None:
         """One operation, or several that are served at once. None: it was refused, and left nothing."""
-        if not is_alone:
-            self.cursor.execute("SAVEPOINT operation")
+        self.cursor.execute("SAVEPOINT operation")
         transaction = SQLiteTransaction(self.cursor, now=time_of(self._clock), sweeps=self._sweeps)
         try:
             _answer(together, transaction)
         except Exception as refusal:
-            if is_alone or len(together) > 1 or isinstance(refusal, sqlite3.Error):
+            if len(together) > 1 or isinstance(refusal, sqlite3.Error):
                 raise
             fail(together, refusal)
             self.cursor.execute("ROLLBACK TO operation")
             self.cursor.execute("RELEASE operation")
             return None
-        if not is_alone:
-            self.cursor.execute("RELEASE operation")
+        self.cursor.execute("RELEASE operation")
         return transaction
 
     def _roll_back(self) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from holdfast.core.commands import Completed, ReplayOutcome, Settled
 from holdfast.core.dependencies import DependencyKind
+from holdfast.core.errors import InvalidInput
 from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import Store
 from holdfast.core.states import State
@@ -13,6 +14,7 @@ from holdfast.testing.factories import (
     after,
     cancel_one,
     claim,
+    job_in_state,
     new_job,
     read_one,
     read_state,
@@ -21,6 +23,7 @@ from holdfast.testing.factories import (
     running_job,
     settle,
     settle_answer,
+    submit_answer,
     submit_jobs,
     submit_one,
     tick,
@@ -166,3 +169,36 @@ async def test_a_spawn_and_a_new_fan_in_agree(harness: StoreHarness) -> None:
 
 async def _claimed(store: Store, queue: str) -> list[ClaimedJob]:
     return await claim(store, await register(store), queues=(queue,))
+
+
+async def test_a_removal_and_a_new_dependent_agree(harness: StoreHarness) -> None:
+    """SPEC 2.5 Dependencies: the dependent is refused, or what it waits for stays."""
+    first, second = await both(harness)
+    blocker = await submit_one(first)
+
+    async def remove(seconds: float) -> None:
+        # A little later each round: the moment that matters is short, and not known from here.
+        await asyncio.sleep(seconds)
+        await tick(first, completed_retention_seconds=60.0)
+
+    for n in range(2 * ROUNDS):
+        parent = await job_in_state(first, State.CANCELLED)
+        harness.clock.advance(60)
+        child = new_job(dependencies=after(parent, kind=DependencyKind.AFTER_ANY) + after(blocker))
+        answer, _ = await asyncio.gather(submit_answer(second, child), remove(n * 0.0003))
+        is_refused = isinstance(answer, InvalidInput)
+        assert await first.read([parent]) != [None] or is_refused
+        upstream = {one.job_id for one in await first.read_upstream(child.id)}
+        assert upstream == (set() if is_refused else {parent, blocker})
+
+
+async def test_a_removal_and_a_replay_agree(harness: StoreHarness) -> None:
+    """SPEC 2.5 Retention: the job is gone, or it lives again; counted exactly either way."""
+    first, second = await both(harness)
+    for _ in range(ROUNDS):
+        job_id = await job_in_state(first, State.FAILED)
+        harness.clock.advance(60)
+        _, answer = await asyncio.gather(tick(first, dead_retention_seconds=60.0), replay_one(second, job_id))
+        (job,) = await first.read([job_id])
+        assert (answer.outcome is ReplayOutcome.NOT_FOUND) == (job is None)
+        assert job is None or job.state is State.SCHEDULED

@@ -142,6 +142,20 @@ async def test_a_heartbeat_names_the_leases_that_are_lost(harness: StoreHarness)
     assert (answer.lost, answer.handed_back) == (frozenset({expired.lease.token}), 0)
 
 
+async def test_a_heartbeat_with_a_stale_lease_does_not_touch_the_newer_one(harness: StoreHarness) -> None:
+    """P2; D2 Fencing: neither extended, nor does its cancel request reach the wrong holder."""
+    worker, other = await register(harness.store), await register(harness.store)
+    stale = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
+    harness.clock.advance(10)
+    await tick(harness.store)
+    newer = await claim_one(harness.store, other, queues=(stale.queue,))
+    await cancel_one(harness.store, stale.id)
+    harness.clock.advance(5)
+    answer = await beat(harness, worker, stale)
+    assert (answer.lost, answer.cancel_requested) == (frozenset({stale.lease.token}), frozenset())
+    assert (await read_one(harness.store, stale.id)).lease == newer.lease
+
+
 async def test_a_silent_worker_is_lost_and_its_jobs_reclaimed(harness: StoreHarness) -> None:
     """SPEC 1 Lease length: reclaimed after the worker timeout, without waiting for the lease. D2 Worker Crash."""
     worker = await register(harness.store)

@@ -1,9 +1,9 @@
 -- claim, repeated: the leases a claim got whose answer was lost.
 -- Index: running_owner, job_pkey.
 SELECT
-    true AS is_known, r.job, r.queue, j.priority, r.version, r.attempt, r.token, r.last_token,
+    r.job, r.queue, j.priority, r.version, r.attempt, r.token, r.last_token,
     r.started_at, r.expires_at, j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.options,
-    EXISTS (SELECT FROM {schema}.edge e WHERE e.child = r.job) AS has_dependencies,
+    (SELECT e.child FROM {schema}.edge e WHERE e.child = r.job LIMIT 1) IS NOT NULL AS has_dependencies,
     (SELECT note.checkpoint FROM {schema}.note WHERE note.job = r.job) AS checkpoint
 FROM {schema}.running r
 CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = r.job OFFSET 0) j

@@ -1,7 +1,8 @@
 -- heartbeat: a worker is alive, and its leases go on. One statement however many jobs it holds.
 -- Guarantees: only leases with the token named are touched, and only after a third of their visibility timeout.
 -- Locks: the worker's row and the rows extended. Index: worker_pkey, running_pkey, running_owner.
--- (SELECT …) hides the batch's size from the planner, which for a large one would read all of running instead.
+-- Looked up row by row, then updated by address: a plan made while running is empty, or for a large batch, would
+-- otherwise read all of it.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
@@ -12,17 +13,17 @@ seen AS (
     RETURNING w.id
 ),
 held AS MATERIALIZED (
-    SELECT r.job, r.token, r.cancel_requested, r.expires_at, r.visibility_seconds
+    SELECT r.address, r.token, r.cancel_requested, r.expires_at, r.visibility_seconds
     FROM unnest((SELECT $3::bigint[]), (SELECT $4::uuid[])) AS g (job, token)
     CROSS JOIN LATERAL (
-        SELECT * FROM {schema}.running r WHERE r.job = g.job AND r.token = g.token OFFSET 0
+        SELECT *, r.ctid AS address FROM {schema}.running r WHERE r.job = g.job AND r.token = g.token OFFSET 0
     ) r
 ),
 extended AS (
     UPDATE {schema}.running r
     SET expires_at = least(clock.now + make_interval(secs => r.visibility_seconds), r.lifetime_ends_at)
     FROM held h, clock
-    WHERE r.job = h.job AND r.token = h.token
+    WHERE r.ctid = h.address AND r.token = h.token
         AND h.expires_at - clock.now < make_interval(secs => h.visibility_seconds * $5::float8)
 )
 SELECT

@@ -25,4 +25,4 @@ CROSS JOIN LATERAL (
         failure, ended_by, result
     FROM {schema}.ended WHERE job = j.seq
 ) s
-LEFT JOIN {schema}.note n ON n.job = j.seq
+LEFT JOIN LATERAL (SELECT * FROM {schema}.note n WHERE n.job = j.seq OFFSET 0) n ON true

@@ -1,40 +1,15 @@
--- tick: remove a batch of ended jobs past their retention, oldest first, with all that belongs to them.
--- Guarantees: nothing goes that a live job waits for, whose dependents are still to be told, or whose key still answers.
--- Locks: the rows removed, skipping locked ones. Index: ended_done, ended_dead, the primary keys.
-WITH old_done AS MATERIALIZED (
-    SELECT e.job, e.state, e.completed_at
-    FROM {schema}.ended e
-    WHERE e.state IN ({done_states}) AND e.completed_at <= $1::timestamptz
-        AND NOT EXISTS (SELECT FROM {schema}.mark m WHERE m.job = e.job)
-        AND (NOT e.has_dependents OR NOT EXISTS (
-            SELECT FROM {schema}.edge d WHERE d.parent = e.job
-                AND NOT EXISTS (SELECT FROM {schema}.ended x WHERE x.job = d.child)))
-        AND NOT EXISTS (
-            SELECT FROM {schema}.job j, {schema}.idempotency k
-            WHERE j.seq = e.job AND k.job_id = j.id AND k.expires_at > $3::timestamptz)
-    ORDER BY e.completed_at
-    LIMIT $4
-    FOR UPDATE SKIP LOCKED
-),
-old_dead AS MATERIALIZED (
-    SELECT e.job, e.state, e.completed_at
-    FROM {schema}.ended e
-    WHERE e.state IN ({dead_states}) AND e.completed_at <= $2::timestamptz
-        AND NOT EXISTS (SELECT FROM {schema}.mark m WHERE m.job = e.job)
-        AND (NOT e.has_dependents OR NOT EXISTS (
-            SELECT FROM {schema}.edge d WHERE d.parent = e.job
-                AND NOT EXISTS (SELECT FROM {schema}.ended x WHERE x.job = d.child)))
-        AND NOT EXISTS (
-            SELECT FROM {schema}.job j, {schema}.idempotency k
-            WHERE j.seq = e.job AND k.job_id = j.id AND k.expires_at > $3::timestamptz)
-    ORDER BY e.completed_at
-    LIMIT $4
-    FOR UPDATE SKIP LOCKED
-),
-picked AS MATERIALIZED (
-    SELECT * FROM (SELECT * FROM old_done UNION ALL SELECT * FROM old_dead) old
-    ORDER BY old.completed_at, old.job
-    LIMIT $4
+-- tick: remove ended jobs that find_removable.sql has locked, with all that belongs to them.
+-- Guarantees: nothing goes that a live job waits for: asked again here, because a dependent may have come in the moment
+-- before the lock, and a statement sees only what was committed before it began.
+-- Locks: the rows removed. Index: the primary keys, edge_parent.
+WITH picked AS MATERIALIZED (
+    SELECT e.job, e.state
+    FROM unnest($1::bigint[]) AS g (job)
+    CROSS JOIN LATERAL (SELECT * FROM {schema}.ended e WHERE e.job = g.job OFFSET 0) e
+    WHERE NOT e.has_dependents OR (
+        SELECT d.child FROM {schema}.edge d WHERE d.parent = e.job
+            AND (SELECT x.job FROM {schema}.ended x WHERE x.job = d.child) IS NULL
+        LIMIT 1) IS NULL
 ),
 seqs AS MATERIALIZED (SELECT ARRAY(SELECT job FROM picked) AS jobs),
 gone AS (DELETE FROM {schema}.ended e USING seqs WHERE e.job = ANY (seqs.jobs) RETURNING e.job, e.state),

@@ -1,16 +1,24 @@
 -- settle: complete attempts, fenced by token. Everything but plain success takes the verbs' way.
 -- Guarantees: what is not returned was not changed; a job with dependents leaves a mark.
 -- Locks: the running rows it deletes. Index: running_pkey.
--- (SELECT …) hides the batch's size from the planner, which for a large one would read all of running instead.
+-- Looked up row by row, then deleted by address: a plan made while running is empty, or for a large batch, would
+-- otherwise read all of it. What moves in between is not returned, and takes the verbs' way.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
+held AS MATERIALIZED (
+    SELECT r.address, g.token, g.result
+    FROM unnest((SELECT $2::bigint[]), (SELECT $3::uuid[]), (SELECT $4::bytea[])) AS g (job, token, result)
+    CROSS JOIN LATERAL (
+        SELECT r.ctid AS address FROM {schema}.running r WHERE r.job = g.job AND r.token = g.token OFFSET 0
+    ) r
+),
 gone AS (
     DELETE FROM {schema}.running r
-    USING unnest((SELECT $2::bigint[]), (SELECT $3::uuid[]), (SELECT $4::bytea[])) AS g (job, token, result)
-    WHERE r.job = g.job AND r.token = g.token
+    USING held h
+    WHERE r.ctid = h.address AND r.token = h.token
     RETURNING r.job, r.token, r.owner, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
-        r.queue, r.scheduled_at, r.started_at, g.result
+        r.queue, r.scheduled_at, r.started_at, h.result
 ),
 finished AS (
     INSERT INTO {schema}.ended (

@@ -18,9 +18,10 @@ SELECT queue FROM step WHERE queue IS NOT NULL
 
 -- [find]
 -- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all.
-SELECT r.job, r.priority, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents,
-    r.scheduled_at, r.lifetime_ends_at, r.last_token,
-    j.id, j.type, j.created_at, j.max_attempts, j.visibility_seconds, j.is_json, j.options,
+-- First what the lease takes over, as [lease] wants it; then what the worker is told of the job.
+SELECT r.job, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents, r.scheduled_at,
+    r.lifetime_ends_at, j.visibility_seconds, r.last_token,
+    r.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
     j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
     CASE WHEN r.version > 0 THEN (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job) END,
     j.payload
@@ -30,20 +31,29 @@ WHERE r.queue = ?1 AND r.lifetime_ends_at > ?2 AND (?4 IS NULL OR j.type IN (SEL
 ORDER BY r.priority, r.place
 LIMIT ?3
 
+-- [lease]
+INSERT INTO holdfast_running (
+    job, version, attempt, replays, is_fragile, has_dependents, scheduled_at,
+    lifetime_ends_at, visibility_seconds, last_token,
+    queue, token, expires_at, owner, started_at, cancel_requested
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+
 -- [take]
 DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [again]
--- The leases a worker has, for a claim whose answer was lost. Index: holdfast_running_owner.
-SELECT r.token, r.job, j.priority, r.queue, r.version, r.attempt, r.started_at, r.expires_at, r.last_token,
-    j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
+-- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: the row of [find], then the lease.
+-- Index: holdfast_running_owner.
+SELECT r.job, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents, r.scheduled_at,
+    r.lifetime_ends_at, r.visibility_seconds, r.last_token,
+    j.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
     EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
     (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job),
-    j.payload
+    j.payload,
+    r.queue, r.token, r.expires_at, r.started_at
 FROM holdfast_running r INDEXED BY holdfast_running_owner
 CROSS JOIN holdfast_job j ON j.seq = r.job
 WHERE r.owner = ?1 AND r.token IN ({marks})
-ORDER BY r.token
 
 -- [last_place]
 SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_job'

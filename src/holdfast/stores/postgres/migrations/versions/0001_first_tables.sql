@@ -58,7 +58,7 @@ CREATE TABLE {schema}.waiting (
     last_token uuid,
     CHECK ((state = 'PENDING') = (due_at IS NULL))
 );
-CREATE INDEX waiting_due ON {schema}.waiting (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX waiting_due ON {schema}.waiting (due_at, job) WHERE due_at IS NOT NULL;
 CREATE INDEX waiting_lifetime ON {schema}.waiting (lifetime_ends_at);
 
 CREATE TABLE {schema}.running (
