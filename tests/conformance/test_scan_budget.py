@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from holdfast.core.commands import Filter, ReplayOutcome
+from holdfast.core.commands import Filter, ReplayAnswer, ReplayOutcome
 from holdfast.core.states import State
 from holdfast.testing import StoreHarness
 from holdfast.testing.factories import job_in_state, new_job, read_pages, submit_jobs, submit_one
@@ -49,7 +49,7 @@ async def test_replay_by_filter_goes_on_over_short_pages(harness: StoreHarness) 
     wanted = await job_in_state(harness.store, State.FAILED, type="wanted")
     for _ in range(2 * BUDGET):
         await job_in_state(harness.store, State.FAILED)
-    answers = []
+    answers: list[ReplayAnswer] = []
     cursor = None
     for _ in range(10):
         page = await harness.store.replay_where(Filter(type="wanted"), limit=5, cursor=cursor)

@@ -543,8 +543,25 @@ class Ticking:
 
     def prepare(self, book: Book) -> Call:
         over = [job for job in book.jobs(frozenset(LIVE)) if job.lifetime_ends_at <= book.clock.now()]
-        tick = replace(self.tick, batch=max(self.tick.batch, len(over)))
+        timeout = next(t for t in (self.tick.worker_timeout_seconds, 60.0, 3600.0) if not _is_gap_disputed(book, t))
+        tick = replace(self.tick, batch=max(self.tick.batch, len(over)), worker_timeout_seconds=timeout)
+        _note_tick(book, timeout)
         return Call("tick", tick, lambda side: side.store.tick(tick))
+
+
+def _is_gap_disputed(book: Book, timeout: float) -> bool:
+    """A store need not note every tick (SQLite: one in a sixteenth of the timeout), so a gap may look longer to it."""
+    now, real, noted = book.clock.now(), book.model.world.last_tick_at, book.noted_tick_at
+    if real is None or noted is None:
+        return False
+    longest = timedelta(seconds=timeout / 2)
+    return (now - real > longest) is not (now - noted > longest)
+
+
+def _note_tick(book: Book, timeout: float) -> None:
+    now, noted = book.clock.now(), book.noted_tick_at
+    if noted is None or now - noted > timedelta(seconds=timeout / 16):
+        book.noted_tick_at = now
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,14 +53,14 @@ class Episode:
         await self.compare_snapshots()
         observe(self.coverage, call, expected, before=before, after=self.jobs, world=self.model.world)
 
-    async def compare_snapshots(self) -> None:
+    async def compare_snapshots(self, *, with_details: bool = True) -> None:
         """All jobs; their attempts and upstream only where the step changed a job, and now and then everywhere."""
         before, self.jobs = self.jobs, self._model_jobs()
         self.book.note(self.reference.leases)
         self.steps += 1
         is_full = self.steps % FULL_SNAPSHOT_EVERY_STEPS == 0
         changed = [job_id for job_id, job in self.jobs.items() if before.get(job_id) != job]
-        details, ids = (list(self.jobs), self.book.job_ids) if is_full else (changed, [])
+        details, ids = (list(self.jobs), self.book.job_ids) if is_full else (changed if with_details else [], [])
         expected = await take_snapshot(self.reference, ids, details=details)
         snapshots = await asyncio.gather(*(take_snapshot(side, ids, details=details) for side in self.sides))
         for side, snapshot in zip(self.sides, snapshots, strict=True):

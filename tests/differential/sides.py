@@ -6,6 +6,7 @@ a command names a lease by its position, which is the same on every side as long
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -58,6 +59,9 @@ class Book:
     claims: list[Claim] = field(default_factory=list)
     tokens: list[tuple[UUID, UUID]] = field(default_factory=list)
     """The job and the token of each lease ever given, as the sides list them."""
+
+    noted_tick_at: datetime | None = None
+    """As seen by a store that notes only some of its ticks."""
 
     def new_id(self) -> UUID:
         self.made += 1

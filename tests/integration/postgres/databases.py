@@ -1,5 +1,6 @@
 """Small questions and small changes to a database behind the store's back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,6 +9,8 @@ import asyncpg
 
 from holdfast.stores.postgres import PostgresStore
 
+LONG_SECONDS = 20.0
+"""Far more than anything here takes."""
 STANDS = ("ready", "waiting", "running", "ended")
 """The four tables that a job can stand in."""
 TABLES = (*STANDS, "job", "edge", "mark", "idempotency", "tag", "attempt", "note", "worker", "pause", "tally", "beat")
@@ -57,3 +60,19 @@ async def jobs_that_stand_wrongly(url: str) -> list[Any]:
         GROUP BY 1 HAVING count(s.job) <> 1 OR count(j.seq) <> 1
         """,
     )
+
+
+async def listening(store: PostgresStore) -> None:
+    """Wait until the store's LISTEN is in place, and the wake-up for everyone that goes with it is over."""
+    await store.wait(["nobody submits here"], timeout_seconds=0.01)
+    await asyncio.wait_for(store._listener.is_listening.wait(), LONG_SECONDS)
+    await asyncio.sleep(0)
+
+
+async def somebody_waits_for_a_lock(url: str) -> None:
+    async with connected(url) as connection:
+        for _ in range(1000):
+            if await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                return
+            await asyncio.sleep(0.01)
+    raise AssertionError("nobody waits for a lock")

@@ -31,7 +31,7 @@ from holdfast.testing.factories import (
 )
 from holdfast.testing.invariants import require_consistent
 from tests.integration.postgres.callers import CALLERS, Caller, OpenCaller, dialect, with_asyncpg, with_psycopg
-from tests.integration.postgres.databases import connected, fetch
+from tests.integration.postgres.databases import connected, fetch, listening, somebody_waits_for_a_lock
 
 # Shorter than the time a waiter is given, long enough for a wake-up that should not come.
 QUIET_SECONDS = 0.2
@@ -182,13 +182,6 @@ async def test_a_rollback_wakes_nobody(store: PostgresStore, other_store: Postgr
     assert not await waiter
 
 
-async def listening(store: PostgresStore) -> None:
-    """Wait until the store's LISTEN is in place, and the wake-up for everyone that goes with it is over."""
-    await store.wait(["nobody submits here"], timeout_seconds=0.01)
-    await store._listener.is_listening.wait()
-    await asyncio.sleep(0)
-
-
 async def all_ids(url: str) -> list[UUID]:
     return [UUID(str(row["id"])) for row in await fetch(url, "SELECT id FROM holdfast.job ORDER BY seq")]
 
@@ -304,7 +297,7 @@ async def test_two_transactions_with_one_key_make_one_job(store: PostgresStore, 
     async with with_asyncpg(url) as first, with_asyncpg(url) as second:
         (one,) = await submit_within(store, first, new_job(key="k"))
         waiting = asyncio.create_task(submit_within(store, second, new_job(key="k")))
-        await blocked(url)
+        await somebody_waits_for_a_lock(url)
         await first.commit()
         assert await waiting == (Submitted(one.job_id, is_duplicate=True),)
         await second.commit()
@@ -316,19 +309,9 @@ async def test_two_transactions_with_one_job_make_one_job(store: PostgresStore, 
     async with with_asyncpg(url) as first, with_asyncpg(url) as second:
         await submit_within(store, first, job)
         waiting = asyncio.create_task(submit_within(store, second, job))
-        await blocked(url)
+        await somebody_waits_for_a_lock(url)
         await first.commit()
         assert await waiting == (Submitted(job.id),)
         await second.commit()
     assert await all_ids(url) == [job.id]
     await require_consistent(store)
-
-
-async def blocked(url: str) -> None:
-    """Wait until somebody waits for a lock."""
-    async with connected(url) as connection:
-        for _ in range(1000):
-            if await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                return
-            await asyncio.sleep(0.01)
-    raise AssertionError("nobody waits for a lock")

@@ -97,7 +97,9 @@ def _is_bounded(step: str, name: str) -> bool:
     return table in SMALL or not table.startswith("holdfast_") or walks_in_order
 
 
-@pytest.mark.parametrize("name", ["claim.find", "tick.find_due", "retention.find_done", "retention.find_dead"])
+@pytest.mark.parametrize(
+    "name", ["claim.find", "tick.find_due", "tick.due", "retention.find_done", "retention.find_dead"]
+)
 async def test_a_walk_in_order_sorts_nothing(store: SQLiteStore, name: str) -> None:
     assert not [step for step in await plan(store, SQL[name]) if "TEMP B-TREE" in step]
 

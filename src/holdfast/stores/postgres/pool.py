@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast.core.errors import HoldfastError, Unavailable
 
 WAIT_SECONDS: Final = 30.0
+CLOSE_SECONDS: Final = 5.0
 
 
 class Pool:
@@ -24,6 +25,7 @@ class Pool:
         self._connecting = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
+        self._retiring: set[asyncio.Task[None]] = set()
 
     def connection(self) -> "Loan":
         return Loan(self)
@@ -73,7 +75,9 @@ class Pool:
             self._idle.append(connection)
         else:
             # Interrupted half-way: what state it is in is unknown, so nobody gets it again.
-            connection.terminate()
+            task = asyncio.get_running_loop().create_task(_retire(connection))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
         self._wake_one()
 
     def _wake_one(self) -> None:
@@ -88,13 +92,18 @@ class Pool:
         for connection in self._busy:
             connection.terminate()
         while self._idle:
-            connection = self._idle.pop()
-            try:
-                await connection.close(timeout=5)
-            except (TimeoutError, OSError):
-                connection.terminate()
+            await _retire(self._idle.pop())
         while self._waiting:
             self._wake_one()
+        await asyncio.gather(*self._retiring)
+
+
+async def _retire(connection: Any) -> None:
+    """In good order: what still runs is cancelled on the server, where it would go on holding its locks."""
+    try:
+        await connection.close(timeout=CLOSE_SECONDS)
+    except Exception:
+        connection.terminate()
 
 
 class Loan:

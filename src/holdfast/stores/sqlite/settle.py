@@ -4,6 +4,7 @@ Plain is ``Completed`` without children and progress, under a lease whose token 
 and whatever did not match, goes through the verbs in the same transaction.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,8 @@ from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.settle import settle as settle_by_verb
 
 _COMPLETED: Final = Settled(State.COMPLETED)
+_CARRIED: Final = slice(0, 10)
+"""Of a row of [find]: what stays known of the job after its end."""
 
 
 def settle(tx: SQLiteTransaction, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
@@ -35,15 +38,20 @@ def settle(tx: SQLiteTransaction, settlements: Sequence[Settlement]) -> list[Set
 def _complete(tx: SQLiteTransaction, settlements: Sequence[Settlement], plain: dict[int, int]) -> set[int]:
     """Complete those whose token matches; returns their positions."""
     ended: list[Row] = []
+    queues: list[str] = []
     completed: set[int] = set()
-    for seq, token, queue, *carried in tx.rows("settle.find", json_array(plain)):
-        one = settlements[plain[seq]]
-        if token == one.lease.token.bytes:
+    now = tx.now_microseconds
+    for row in tx.rows("settle.find", json_array(plain)):
+        index = plain[row[0]]
+        one = settlements[index]
+        if row[1] == one.lease.token.bytes:
             assert isinstance(one.outcome, Completed)
-            ended.append((seq, token, *carried, tx.now_microseconds, one.outcome.result))
-            completed.add(plain[seq])
-            tx.tally[queue, State.RUNNING] -= 1
-            tx.tally[queue, State.COMPLETED] += 1
+            ended.append((*row[_CARRIED], now, one.outcome.result))
+            queues.append(row[-1])
+            completed.add(index)
+    for queue, jobs in Counter(queues).items():
+        tx.tally[queue, State.RUNNING] -= jobs
+        tx.tally[queue, State.COMPLETED] += jobs
     if ended:
         tx.run("settle.leave", json_array([row[0] for row in ended]))
         tx.run_many("settle.end", ended)

@@ -54,6 +54,7 @@ from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Leased, claimed
 from holdfast.stores.sqlite.claim import claim as lease_jobs
 from holdfast.stores.sqlite.connection import Synchronous, connect, require_durability, require_file, require_supported
+from holdfast.stores.sqlite.due import due
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.heartbeat import heartbeat as beat
 from holdfast.stores.sqlite.reader import Reader, Search
@@ -210,8 +211,9 @@ class SQLiteStore:
     async def tick(self, tick: Tick) -> TickReport:
         """All parts are asked for at once, so that they share a commit; each can fail only itself."""
         require_valid_tick(tick)
-        parts = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
-        return tick_verbs.total(list(await asyncio.gather(*parts)))
+        parts = [due if part is tick_verbs.due else part for part in tick_verbs.PARTS]
+        reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in parts]  # type: ignore[misc]
+        return tick_verbs.total(list(await asyncio.gather(*reports)))
 
     # reads
 

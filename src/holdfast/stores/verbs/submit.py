@@ -86,6 +86,7 @@ async def _gather(tx: Transaction, jobs: Sequence[NewJob], claims: dict[UUID, Ke
         parents |= {holder.job_id for holder in holders.values()}
         facts.records = await tx.lock_ids(parents)
         fans = {d.job_id for job in jobs for d in job.dependencies if d.kind is DependencyKind.FAN_IN}
+        fans |= {h.job_id for c in wanted if c.job_id in fans and (h := holders.get((c.job_type, c.key))) is not None}
         spawners = [facts.records[job_id].seq for job_id in fans if job_id in facts.records]
         if spawners:
             for child in await tx.spawned(spawners):
@@ -165,7 +166,11 @@ def _parents(
     parents: dict[int, tuple[DependencyKind, Record]] = {}
     for dependency in waits_for:
         parent = known[dependency.job_id]
-        parents[parent.seq] = (dependency.kind, parent)
+        if dependency.kind is DependencyKind.AFTER_ANY:
+            # Two dependencies can be one job, by its key: then the kind that asks for more counts.
+            parents.setdefault(parent.seq, (dependency.kind, parent))
+        else:
+            parents[parent.seq] = (dependency.kind, parent)
         if dependency.kind is DependencyKind.FAN_IN:
             for child in facts.spawned.get(parent.seq, ()):
                 parents.setdefault(child.seq, (DependencyKind.FAN_IN, child))

@@ -2,8 +2,8 @@
 -- Index: the primary keys.
 
 -- [find]
--- ?1: seqs as a JSON array. The caller compares the tokens.
-SELECT job, token, queue, has_dependents, scheduled_at, started_at, owner, version, attempt, replays, is_fragile
+-- ?1: seqs as a JSON array. First what [end] takes over; the caller compares the tokens.
+SELECT job, token, has_dependents, scheduled_at, started_at, owner, version, attempt, replays, is_fragile, queue
 FROM holdfast_running WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [leave]

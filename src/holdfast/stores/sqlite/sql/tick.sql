@@ -6,6 +6,15 @@ SELECT job FROM holdfast_waiting INDEXED BY holdfast_waiting_due
 WHERE due_at IS NOT NULL AND due_at <= ?1
 ORDER BY due_at, job LIMIT ?2
 
+-- [due]
+-- The same with what [ready] of write.sql takes over, in its order. Index: holdfast_waiting_due, then the primary key.
+SELECT w.state, w.state = 'RETRYING' AND w.attempt >= j.max_attempts, w.job, j.queue, j.priority,
+    w.version, w.attempt, w.replays, w.is_fragile, w.has_dependents, w.lifetime_ends_at, w.started_at, w.last_token
+FROM holdfast_waiting w INDEXED BY holdfast_waiting_due
+CROSS JOIN holdfast_job j ON j.seq = w.job
+WHERE w.due_at IS NOT NULL AND w.due_at <= ?1
+ORDER BY w.due_at, w.job LIMIT ?2
+
 -- [find_expired]
 -- Leases past their end, worker by worker. Index: holdfast_running_owner, which also lists the owners.
 WITH RECURSIVE owner (id) AS (

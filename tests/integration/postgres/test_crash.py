@@ -1,0 +1,339 @@
+"""Servers that die, connections that are cut and callers who give up: nothing accepted is lost, nothing doubled."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+import pytest
+
+from holdfast.core.commands import NewJob, Settled, Settlement, Submit
+from holdfast.core.errors import StaleLease, Unavailable
+from holdfast.core.job import ClaimedJob
+from holdfast.core.states import State
+from holdfast.stores.postgres import PostgresStore, migrate
+from holdfast.testing.factories import (
+    COMPLETED,
+    RETRY,
+    after,
+    claim,
+    claim_one,
+    new_claim,
+    new_job,
+    read_one,
+    read_state,
+    register,
+    running_job,
+    settle_answer,
+    submit_jobs,
+    submit_one,
+    tick,
+)
+from holdfast.testing.invariants import require_consistent
+from tests.conftest import started_postgres
+from tests.integration.postgres.databases import (
+    connected,
+    fetch,
+    jobs_that_stand_wrongly,
+    opened,
+    somebody_waits_for_a_lock,
+)
+from tests.servers import PostgresServer
+
+Answer = TypeVar("Answer")
+
+SUBMITTERS = 4
+WORKERS = 3
+CALL_SECONDS = 30.0
+REPEATS = 1000
+PAUSE_SECONDS = 0.02
+
+
+@dataclass
+class Books:
+    """What the clients were told: the only thing that may be held against the store."""
+
+    submitted: set[UUID] = field(default_factory=set)
+    settled: set[UUID] = field(default_factory=set)
+    stale: int = 0
+    outages: int = 0
+
+
+async def repeated(books: Books, call: Callable[[bool], Awaitable[Answer]]) -> Answer:
+    """Do as the port says: repeat after Unavailable, and after nothing else. A call that hangs fails the test."""
+    for attempt in range(REPEATS):
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await call(attempt > 0)
+        except Unavailable:
+            books.outages += 1
+            await asyncio.sleep(PAUSE_SECONDS)
+    raise AssertionError(f"still unavailable after {REPEATS} repeats")
+
+
+async def submit_for_ever(store: PostgresStore, books: Books) -> None:
+    while True:
+        jobs = tuple(new_job() for _ in range(3))
+        plain = Submit(jobs=jobs)
+        keyed = Submit(jobs=(new_job(key=str(jobs[0].id)), new_job(dependencies=after(jobs[0].id))))
+        for submit in (plain, keyed):
+            await repeated(books, lambda _, submit=submit: store.submit([submit]))  # type: ignore[misc]
+            books.submitted.update(job.id for job in submit.jobs)
+
+
+async def work_for_ever(store: PostgresStore, books: Books) -> None:
+    worker = await repeated(books, lambda _: register(store))
+    while True:
+        asked = new_claim(worker, limit=10)
+        repeat = new_claim(worker, limit=10, nonce=asked.nonce, is_repeat=True)
+        jobs = await repeated(books, lambda is_repeat, a=asked, r=repeat: store.claim(r if is_repeat else a))  # type: ignore[misc]
+        await settle_all(store, books, jobs)
+
+
+async def settle_all(store: PostgresStore, books: Books, jobs: list[ClaimedJob]) -> None:
+    # One in five takes the verbs' way.
+    outcomes = [RETRY if n % 5 == 0 else COMPLETED for n in range(len(jobs))]
+    settlements = [Settlement(lease=job.lease, outcome=one) for job, one in zip(jobs, outcomes, strict=True)]
+    for job, answer in zip(jobs, await repeated(books, lambda _: store.settle(settlements)), strict=True):
+        if isinstance(answer, Settled):
+            books.settled.update({job.id} if answer.state is State.COMPLETED else ())
+        else:
+            assert isinstance(answer, StaleLease), answer
+            books.stale += 1
+
+
+@asynccontextmanager
+async def clients(store: PostgresStore, books: Books) -> AsyncIterator[None]:
+    """Submitters and workers; whatever one of them fails with, other than Unavailable, fails the test."""
+    tasks = [asyncio.create_task(submit_for_ever(store, books)) for _ in range(SUBMITTERS)]
+    tasks += [asyncio.create_task(work_for_ever(store, books)) for _ in range(WORKERS)]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done() or task.exception() is None, task.exception()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def growth(of: set[UUID], by: int) -> None:
+    """Wait until this many more are in the set."""
+    target = len(of) + by
+    async with asyncio.timeout(CALL_SECONDS):
+        while len(of) < target:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def require_books_kept(url: str, books: Books) -> None:
+    """Everything acknowledged is there, and each job stands in exactly one place."""
+    assert await jobs_that_stand_wrongly(url) == []
+    ids = {row["id"] for row in await fetch(url, "SELECT id FROM holdfast.job")}
+    assert not books.submitted - ids, "accepted, and lost"
+    ended = await fetch(url, "SELECT j.id FROM holdfast.ended e JOIN holdfast.job j ON j.seq = e.job")
+    assert not books.settled - {row["id"] for row in ended}, "settled, and forgotten"
+    async with opened(url, listen=False) as store:
+        await require_consistent(store)
+
+
+# the server
+
+
+@dataclass(frozen=True)
+class Server:
+    process: PostgresServer
+    url: str
+    """Of a migrated database of the test's own."""
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server to kill, one for all tests here: it comes back from everything that they do to it."""
+    with started_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def server(own_server: PostgresServer) -> Iterator[Server]:
+    own_server.start()
+    name = own_server.create_database()
+    asyncio.run(migrate.upgrade(own_server.url(name)))
+    yield Server(own_server, own_server.url(name))
+    own_server.start()
+    own_server.drop_database(name)
+
+
+async def test_a_killed_server_loses_nothing_and_the_store_goes_on(server: Server) -> None:
+    books = Books()
+    async with opened(server.url) as store:
+        async with clients(store, books):
+            for _ in range(2):
+                await growth(books.submitted, 100)
+                await growth(books.settled, 30)
+                await asyncio.to_thread(server.process.kill9)
+                await asyncio.sleep(0.1)
+                await asyncio.to_thread(server.process.start)
+            await growth(books.submitted, 100)
+            await growth(books.settled, 30)
+        assert books.outages > 0
+        await require_books_kept(server.url, books)
+        # The leases of the crash, too, come to an end.
+        assert await store.read_queues()
+
+
+async def test_a_claim_that_the_server_forgot_makes_the_job_ready_again(server: Server) -> None:
+    """Claims commit without waiting for the disk: a crash may take the newest of them back."""
+    async with opened(server.url) as store:
+        # The writer of the log would have it on disk within a fraction of a second.
+        await fetch(server.url, "ALTER SYSTEM SET wal_writer_delay = '10s'")
+        await fetch(server.url, "SELECT pg_reload_conf()")
+        worker = await register(store)
+        kept, forgotten = await submit_one(store, queue="kept"), await submit_one(store, queue="forgotten")
+        held = await claim_one(store, worker, queues=("kept",))
+        # Waits for the disk, and takes the claim before it along.
+        await submit_one(store, queue="another")
+        lost = await claim_one(store, worker, queues=("forgotten",))
+        assert (held.id, lost.id) == (kept, forgotten)
+        server.process.kill9()
+        with pytest.raises(Unavailable):
+            await store.read([kept])
+        server.process.start()
+        assert await read_state_when_back(store, kept) is State.RUNNING
+        assert await read_state(store, forgotten) is State.SCHEDULED
+        assert isinstance(await settle_answer(store, lost), StaleLease)
+        assert isinstance(await settle_answer(store, lost, RETRY), StaleLease)
+        (answer,) = await store.extend([lost.lease])
+        assert isinstance(answer, StaleLease)
+        assert await settle_answer(store, held) == Settled(State.COMPLETED)
+        again = await claim_one(store, worker, queues=("forgotten",))
+        # The crash gave the attempt back with the rest: this is the first again, under a token of its own.
+        assert (again.id, again.attempt, again.lease.version) == (forgotten, 1, 1)
+        assert again.lease.token != lost.lease.token
+        assert isinstance(await settle_answer(store, lost), StaleLease)
+        assert await settle_answer(store, again) == Settled(State.COMPLETED)
+        assert await jobs_that_stand_wrongly(server.url) == []
+
+
+async def read_state_when_back(store: PostgresStore, job_id: UUID) -> State:
+    job = await repeated(Books(), lambda _: read_one(store, job_id))
+    return job.state
+
+
+async def test_a_restarted_server_is_found_again_by_every_connection(server: Server) -> None:
+    async with opened(server.url, pool_size=5) as store:
+        ids = [await submit_one(store) for _ in range(5)]
+        await asyncio.gather(*(store.read(ids) for _ in range(20)))
+        await asyncio.to_thread(server.process.restart)
+        for _ in range(20):
+            jobs = await repeated(Books(), lambda _: store.read(ids))
+            assert [job.id for job in jobs if job is not None] == ids
+
+
+# connections
+
+
+async def test_connections_cut_again_and_again_lose_and_double_nothing(url: str) -> None:
+    books = Books()
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201
+    chance = random.Random(seed)
+    async with opened(url) as store, clients(store, books):
+        for _ in range(25):
+            await asyncio.sleep(chance.uniform(0.01, 0.1))
+            await cut_all_connections(url)
+        await growth(books.submitted, 50)
+        await growth(books.settled, 10)
+    assert books.outages > 0
+    await require_books_kept(url, books)
+    counts = await fetch(url, "SELECT count(*) AS n, count(DISTINCT id) AS ids FROM holdfast.job")
+    assert counts[0]["n"] == counts[0]["ids"]
+
+
+async def cut_all_connections(url: str) -> None:
+    await fetch(
+        url,
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'holdfast'
+        """,
+    )
+
+
+# callers who give up
+
+
+async def test_callers_who_give_up_lose_and_double_nothing(url: str) -> None:
+    """Cancelled at any moment, a call leaves no transaction open and no connection that others would trip over."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201
+    chance = random.Random(seed)
+    async with opened(url, pool_size=3) as store:
+        worker = await register(store)
+        submitted: set[UUID] = set()
+        for n in range(150):
+            job = new_job(key=str(n) if n % 2 else None)
+            calls: list[Callable[[NewJob], Awaitable[object]]] = [
+                lambda job: submit_jobs(store, job),
+                lambda _: claim(store, worker, limit=2),
+                lambda job: store.cancel([job.id]),
+                lambda _: tick(store),
+            ]
+            task = asyncio.ensure_future(calls[n % 4](job))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(task, chance.uniform(0, 0.01))
+                submitted.update({job.id} if n % 4 == 0 else ())
+        kept = await submit_one(store)
+        async with opened(url) as other:
+            assert await read_state(other, kept) is State.SCHEDULED, "accepted in a transaction that nobody commits"
+            found = await other.read(list(submitted))
+            assert None not in found
+    assert await jobs_that_stand_wrongly(url) == []
+    async with opened(url) as store:
+        await require_consistent(store)
+
+
+async def test_a_call_given_up_while_it_waits_for_a_lock_lets_go_of_those_it_has(
+    store: PostgresStore, url: str
+) -> None:
+    first, second = [await running_job(store) for _ in range(2)]
+    async with connected(url) as stranger, stranger.transaction():
+        await stranger.execute("SELECT FROM holdfast.running WHERE job = $1 FOR UPDATE", second.lease.seq)
+        task = asyncio.create_task(store.cancel([first.id, second.id]))
+        await somebody_waits_for_a_lock(url)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        # Shorter than lock_timeout, after which the server would end the abandoned transaction by itself.
+        async with asyncio.timeout(10):
+            # Takes the first row's lock, which the cancelled call had.
+            assert await settle_answer(store, first) == Settled(State.COMPLETED)
+    assert await settle_answer(store, second) == Settled(State.COMPLETED)
+
+
+async def test_a_store_without_a_server_says_that_it_may_be_repeated(server: Server) -> None:
+    async with opened(server.url) as store:
+        server.process.stop()
+        for call in (store.read_queues(), submit_one(store), tick(store), store.register(UUID(int=1), name="w")):
+            with pytest.raises(Unavailable):
+                await asyncio.wait_for(call, CALL_SECONDS)
+        waited = await asyncio.wait_for(store.wait(["default"], timeout_seconds=0.1), CALL_SECONDS)
+        assert waited is False
+    fresh = PostgresStore(server.url)
+    with pytest.raises(Unavailable):
+        await fresh.open()
+    server.process.start()
+    await fresh.open()
+    await fresh.close()
+
+
+async def test_a_store_that_is_closed_says_so(url: str) -> None:
+    store = PostgresStore(url)
+    with pytest.raises(Unavailable, match="open"):
+        await store.read_queues()
+    await store.open()
+    await store.close()
+    with pytest.raises(Unavailable, match="open"):
+        await store.read_queues()
+    await store.close()
