@@ -11,6 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv)
 ARGS ?=
+WORKERS ?= auto
 DIFFERENTIAL_STEPS ?= 1000000
 
 ifdef UV
@@ -51,8 +52,8 @@ format: setup ## format the code and apply the safe fixes
 	@"$(BIN)/ruff" format .
 
 .PHONY: test
-test: setup ## run the tests; ARGS="-k lease -x" is passed on to pytest
-	@"$(BIN)/python" -m pytest $(ARGS)
+test: setup ## run the tests; ARGS="-k lease -x" is passed on to pytest, WORKERS=0 runs them one by one
+	@"$(BIN)/python" -m pytest -q -n $(WORKERS) $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## compare the stores with the reference for long; DIFFERENTIAL_STEPS=1000000

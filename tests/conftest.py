@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import PgBouncer, Postgres, PostgresServer, ServerUnavailable
 from tests.servers.postgres import named_server
@@ -18,6 +19,10 @@ NewDatabase = Callable[[], str]
 WORKER_URL = "holdfast_postgres_url"
 WORKER_PROBLEM = "holdfast_postgres_problem"
 shared_server = pytest.StashKey[PostgresServer]()
+
+# No test asserts a duration.
+settings.register_profile("holdfast", deadline=None)
+settings.load_profile("holdfast")
 
 
 class HandOutServer:

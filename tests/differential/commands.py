@@ -370,7 +370,8 @@ class Settling:
                 for index, outcome, progress in planned
             ] * self.times
 
-        return Call("settle", planned, lambda side: side.store.settle(settlements(side)))
+        given = [(None if n is None else book.tokens[n][0], *rest) for n, *rest in planned]
+        return Call("settle", given, lambda side: side.store.settle(settlements(side)))
 
 
 Planned = tuple[int | None, Outcome, Progress | None]

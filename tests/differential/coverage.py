@@ -9,10 +9,12 @@ changes the limit behind the store's back to reach it.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
+from uuid import UUID
 
-from holdfast.core.commands import Completed, ReplayOutcome, Settled, Submitted
-from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput
+from holdfast.core.commands import Completed, Failed, ReplayOutcome, Settled, Submitted
+from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput, StaleLease
 from holdfast.core.job import Job
 from holdfast.core.states import TRANSITIONS, State, Transition, Trigger
 from holdfast.testing.model.world import World
@@ -30,11 +32,16 @@ _TABLE: Final[dict[str, str]] = {
     "waits:AFTER waits:AFTER_ANY waits:CHAIN waits:FAN_OUT waits:FAN_IN inherits-priority many-faults "
     + " ".join(f"fault:{name}" for name in _FAULT_FIELDS),
     "claim": "none some full repeat repeat-claims-anew fragile-alone stops-before-fragile types-left-out "
-    "paused-left-out over-lifetime-left-out by-priority WorkerNotFound InvalidInput",
+    "paused-left-out over-lifetime-left-out by-priority WorkerNotFound InvalidInput "
+    "in-order:submit in-order:dependencies-met in-order:time-reached in-order:replay in-order:hand-back",
     "settle": "COMPLETED RETRYING DEAD_LETTER FAILED CANCELLED SCHEDULED DELAYED repeat late with-progress spawned "
-    "spawned-for-fan-in StaleLease InvalidTransition JobNotFound InvalidInput IdempotencyConflict mixed",
-    "extend": "Extended Extended:cancel cut-by-lifetime StaleLease StaleLease:unknown mixed",
-    "report": "None StaleLease InvalidInput mixed",
+    "spawned-for-fan-in StaleLease InvalidTransition JobNotFound InvalidInput IdempotencyConflict mixed "
+    "stale-beside-a-lease repeat-beside-a-lease "
+    "TEMPORARY:RETRYING TIMEOUT:RETRYING SYSTEM:RETRYING TEMPORARY:DEAD_LETTER PERMANENT:FAILED HandedBack:SCHEDULED "
+    "HandedBack:DELAYED asked:Completed:COMPLETED asked:Stopped:CANCELLED asked:HandedBack:CANCELLED "
+    "asked:TEMPORARY:CANCELLED asked:PERMANENT:CANCELLED asked:CANCELLED:CANCELLED",
+    "extend": "Extended Extended:cancel cut-by-lifetime StaleLease StaleLease:unknown mixed stale-beside-a-lease",
+    "report": "None StaleLease InvalidInput mixed stale-beside-a-lease",
     "cancel": "CANCELLED REQUESTED ALREADY_ENDED NOT_FOUND asked-again propagated",
     "replay": "REPLAYED UNCHANGED ENDED_BY_DEPENDENCY NOT_FOUND revived revived-transitively stays-ended twice",
     "replay_where": "none some many",
@@ -42,14 +49,17 @@ _TABLE: Final[dict[str, str]] = {
     "tick": "due reclaimed lifetimes_ended removed has_more nothing reclaim:SCHEDULED reclaim:DEAD_LETTER "
     "reclaim:CANCELLED reclaim:lifetime lease_expired worker_lost silence-excused "
     "kept-for-a-live-job kept-for-its-key",
-    "heartbeat": "known unknown lost cancel_requested handed_back spared-by-claiming extended",
-    "leave": "gone handed-back",
+    "heartbeat": "known unknown lost lost-to-another cancel_requested handed_back asked:CANCELLED spared-by-claiming "
+    "extended",
+    "leave": "gone handed-back asked:CANCELLED",
 }
 
 
 @dataclass(slots=True)
 class Coverage:
     seen: Counter[str] = field(default_factory=Counter)
+    ways: dict[UUID, str] = field(default_factory=dict)
+    """By which trigger a job became claimable."""
 
     def missing(self) -> list[str]:
         return sorted(EXPECTED - self.seen.keys())
@@ -73,8 +83,12 @@ def observe(coverage: Coverage, call: Call, answer: Any, *, before: Jobs, after:
     look = _LOOKS.get(call.verb)
     if look is not None:
         coverage.add(call.verb, look(call.given, answer, before, after, world))
+    if call.verb == "claim" and not isinstance(answer, HoldfastError):
+        coverage.add("claim", _in_order(answer, coverage, before))
     for job_id, job in after.items():
         row = _row_of(call.verb, before.get(job_id), job)
+        if job.state is State.SCHEDULED and before.get(job_id) != job:
+            coverage.ways[job_id] = str(row.trigger if row else Trigger.SUBMIT).replace(" ", "-")
         if row is not None:
             assert row in TRANSITIONS, f"{job_id}: {row} is no row of the transition table"
             coverage.seen[_row(row)] += 1
@@ -189,14 +203,27 @@ def _claim(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> 
         yield "by-priority"
 
 
+def _in_order(taken: Any, coverage: Coverage, before: Jobs) -> Iterable[str]:
+    """Two jobs of one queue and priority that became claimable at once, in the same way: FIFO has to order them."""
+    for one, two in pairwise(before[job.id] for job in taken):
+        places = [(job.queue, job.priority, job.scheduled_at, coverage.ways[job.id]) for job in (one, two)]
+        if places[0] == places[1]:
+            yield f"in-order:{places[0][-1]}"
+
+
 def _settle(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
     names = [_settled(answer) for answer in answers]
     yield from names
+    yield from _beside_a_lease(answers, before)
+    if any(isinstance(answer, Settled) and answer.state is State.RUNNING for answer in answers):
+        yield "repeat-beside-a-lease"
     if len(set(names)) > 1:
         yield "mixed"
-    for (_, outcome, progress), answer in zip(given, answers, strict=False):
+    for (job_id, outcome, progress), answer in zip(given, answers, strict=False):
         if not isinstance(answer, Settled) or answer.is_repeat:
             continue
+        kind = str(outcome.failure.category) if isinstance(outcome, Failed) else type(outcome).__name__
+        yield f"asked:{kind}:{answer.state}" if before[job_id].cancel_requested else f"{kind}:{answer.state}"
         if progress is not None:
             yield "with-progress"
         if isinstance(outcome, Completed) and outcome.spawn:
@@ -209,6 +236,13 @@ def _settle(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -
             yield "spawned-for-fan-in"
 
 
+def _beside_a_lease(answers: Any, before: Jobs) -> Iterable[str]:
+    """A stale lease on a job that somebody else holds by now."""
+    stale = [before.get(answer.job_id) for answer in answers if isinstance(answer, StaleLease)]
+    if any(job is not None and job.state is State.RUNNING for job in stale):
+        yield "stale-beside-a-lease"
+
+
 def _settled(answer: Any) -> str:
     if isinstance(answer, Settled):
         return "repeat" if answer.is_repeat else str(answer.state)
@@ -218,6 +252,7 @@ def _settled(answer: Any) -> str:
 def _extend(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
     names = [type(answer).__name__ for answer in answers]
     yield from names
+    yield from _beside_a_lease(answers, before)
     if len(set(names)) > 1:
         yield "mixed"
     for answer in answers:
@@ -237,6 +272,7 @@ def _report(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -
         return
     names = ["None" if answer is None else type(answer).__name__ for answer in answers]
     yield from names
+    yield from _beside_a_lease(answers, before)
     if len(set(names)) > 1:
         yield "mixed"
 
@@ -299,8 +335,12 @@ def _kept(given: Any, job: Job, after: Jobs, world: World) -> Iterable[str]:
 
 def _heartbeat(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
     worker, _, claiming = given
+    yield from _stopped(before, after)
     yield "known" if answer.is_known else "unknown"
     yield from (name for name in ("lost", "cancel_requested", "handed_back") if getattr(answer, name))
+    gone = {job.last_attempt_id for job in after.values() if job.state is State.RUNNING}
+    if answer.lost & gone:
+        yield "lost-to-another"
     for job in after.values():
         old = before[job.id]
         if job.lease is not None and old.lease is not None and job.lease.expires_at > old.lease.expires_at:
@@ -309,7 +349,14 @@ def _heartbeat(given: Any, answer: Any, before: Jobs, after: Jobs, world: World)
         yield "spared-by-claiming"
 
 
+def _stopped(before: Jobs, after: Jobs) -> Iterable[str]:
+    """Handed back, but asked to stop before."""
+    if any(job.state is State.CANCELLED and before[job.id].cancel_requested for job in after.values()):
+        yield "asked:CANCELLED"
+
+
 def _leave(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
+    yield from _stopped(before, after)
     if any(job.lease is not None and job.lease.owner == given for job in before.values()):
         yield "handed-back"
     yield "gone"

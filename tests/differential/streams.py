@@ -284,6 +284,41 @@ def report(c: Choices) -> list[Command]:
     return [Reporting(picks, percent=c.pick((None, 0.0, 33.3, 100.0, -1.0)), checkpoint=c.pick((None, b"", b"half")))]
 
 
+def outlive_a_lease(c: Choices) -> list[Command]:
+    """A worker that is not told that its job went on without it."""
+    failing = Settling((Ending(outcome="temporary"),))
+    away: tuple[list[Command], ...] = ([Advancing(3.0), Ticking()], [failing, Ticking()], [Beating(0, forgotten=9)])
+    late: tuple[Command, ...] = (
+        Settling((Ending(is_valid=False, outcome=c.pick(tuple(OUTCOMES))),)),
+        Extending(((0, False),)),
+        Reporting(((0, False), (0, True))),
+        Beating(0, stale=(0,)),
+    )
+    job = Draft(visibility=3.0, priority=Priority.CRITICAL, max_attempts=3)
+    again: list[Command] = [Registering(1), Claiming(1)]
+    return [Registering(0), Submitting(((job,),)), Claiming(0), *c.pick(away), *again, c.pick(late), c.pick(late)]
+
+
+def become_claimable_together(c: Choices) -> list[Command]:
+    """And be claimed in one claim: FIFO must be the same everywhere, also among equals."""
+    worker = c.integer(0, len(WORKERS) - 1)
+    on_running = Wish(states=frozenset({State.RUNNING}))
+    urgent = Draft(priority=Priority.CRITICAL)
+    ways: dict[str, list[Command]] = {
+        "submitted": [Submitting(((urgent,) * 3,))],
+        "due": [Submitting(((_with(urgent, delay_seconds=2.5),) * 3,)), Advancing(3.0), Ticking()],
+        "released": [
+            Submitting(((urgent,),)),
+            Claiming(worker),
+            Submitting(((_with(urgent, wishes=(on_running,)),) * 3,)),
+            Settling(),
+        ],
+        "replayed": [Submitting(((_with(urgent, lifetime=8.0),) * 3,)), Advancing(8.0), Ticking(), ReplayingWhere()],
+        "handed back": [Submitting(((urgent,) * 3,)), Claiming(worker, limit=5), Beating(worker, forgotten=9)],
+    }
+    return [Registering(worker), *ways[c.pick(tuple(ways))], Claiming(worker, limit=5)]
+
+
 def beat(c: Choices) -> list[Command]:
     return [
         Beating(
@@ -314,9 +349,20 @@ def cancel(c: Choices) -> list[Command]:
 
 def cancel_running(c: Choices) -> list[Command]:
     """Then everything that can happen to a job that was asked to stop."""
-    running = Cancelling((Choice(c.integer(0, 2), frozenset({State.RUNNING})),))
-    then: tuple[Callable[[Choices], list[Command]], ...] = (settle, settle_again, beat, extend, expire, outlive)
-    return [running, *c.pick(then)(c)]
+    asking = Cancelling((Choice(states=frozenset({State.RUNNING})),))
+    then: tuple[Callable[[Choices], list[Command]], ...] = (
+        lambda c: [Settling((Ending(outcome=c.pick(tuple(OUTCOMES))),))],
+        lambda c: [Settling((Ending(outcome=c.pick(tuple(OUTCOMES))),))],
+        lambda c: [Beating(0, forgotten=9)],
+        lambda c: [Leaving(0)],
+        beat,
+        extend,
+        expire,
+        outlive,
+    )
+    urgent = Draft(priority=Priority.CRITICAL, lifetime=30.0, visibility=c.pick((10.0, 40.0)))
+    begin: list[Command] = [Registering(0), Submitting(((urgent,),)), Claiming(0)]
+    return [*begin, asking, *([asking] if c.chance(20) else []), *c.pick(then)(c)]
 
 
 def replay(c: Choices) -> list[Command]:
@@ -440,6 +486,8 @@ _WEIGHTS: Final[dict[_Script, int]] = {
     settle_again: 5,
     spawn: 5,
     die_with_dependents: 5,
+    outlive_a_lease: 5,
+    become_claimable_together: 5,
     extend: 3,
     report: 3,
     beat: 5,

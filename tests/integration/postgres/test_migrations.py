@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+from secrets import token_hex
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -19,7 +21,7 @@ from tests.conftest import NewDatabase
 from tests.integration.postgres.callers import with_asyncpg
 from tests.integration.postgres.databases import TABLES, connected, fetch, listening, opened
 
-PROCESSES = 4
+PROCESSES = 3
 TASKS = 8
 
 
@@ -60,8 +62,9 @@ async def test_many_tasks_migrate_one_empty_database_at_once(new_database: NewDa
 async def test_many_processes_migrate_one_empty_database_at_once(new_database: NewDatabase, url: str) -> None:
     fresh = new_database()
     command = [sys.executable, "-m", "holdfast", "migrate", "--url", fresh]
-    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(PROCESSES)]
-    answers = [await asyncio.to_thread(process.communicate) for process in running]
+    start = asyncio.create_subprocess_exec
+    running = [await start(*command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(PROCESSES)]
+    answers = await asyncio.gather(*(process.communicate() for process in running))
     assert [process.returncode for process in running] == [0] * PROCESSES, answers
     assert await shape_of(fresh) == await shape_of(url)
 
@@ -182,6 +185,12 @@ async def test_tables_that_vanish_are_named_as_the_cause(new_database: NewDataba
 # who may connect
 
 
+def as_user(url: str, name: str, password: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{name}:{password}@{host}"))
+
+
 async def test_a_wrong_database_is_a_matter_of_configuration(postgres_url: str) -> None:
     wrong = f"{postgres_url}_that_is_not_there"
     assert "database" in await refusal(wrong, ConfigError)
@@ -190,7 +199,7 @@ async def test_a_wrong_database_is_a_matter_of_configuration(postgres_url: str) 
 
 
 async def test_a_wrong_user_is_a_matter_of_configuration(postgres_url: str) -> None:
-    wrong = postgres_url.replace("postgres@", "nobody_of_this_name@", 1)
+    wrong = as_user(postgres_url, "nobody_of_this_name", "wrong")
     assert "user" in await refusal(wrong, ConfigError)
     with pytest.raises(ConfigError, match="user"):
         await migrate.upgrade(wrong)
@@ -199,14 +208,15 @@ async def test_a_wrong_user_is_a_matter_of_configuration(postgres_url: str) -> N
 async def test_a_user_without_rights_is_a_matter_of_configuration(new_database: NewDatabase) -> None:
     fresh = new_database()
     await migrate.upgrade(fresh)
-    await fetch(fresh, "CREATE ROLE reader_only LOGIN")
+    name = f"reader_{token_hex(8)}"
+    await fetch(fresh, f"CREATE ROLE {name} LOGIN PASSWORD 'secret'")
     try:
-        wrong = fresh.replace("postgres@", "reader_only@", 1)
+        wrong = as_user(fresh, name, "secret")
         assert "grant" in await refusal(wrong, ConfigError)
         with pytest.raises(ConfigError, match="grant"):
             await migrate.upgrade(wrong, schema="other")
     finally:
-        await fetch(fresh, "DROP ROLE reader_only")
+        await fetch(fresh, f"DROP ROLE {name}")
 
 
 async def test_a_server_that_is_not_there_may_come_yet() -> None:

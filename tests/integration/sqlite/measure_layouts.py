@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -79,7 +80,7 @@ class Layout:
         for _ in range(jobs // DRAIN_BATCH):
             leases = self.commit(self.claim)
             assert len(leases) == DRAIN_BATCH
-            self.commit(lambda now, leases=leases: self.settle(leases, now))
+            self.commit(partial(self.settle, leases))
 
 
 def _facts(now: int) -> tuple[Any, ...]:

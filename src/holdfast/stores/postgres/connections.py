@@ -9,11 +9,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from holdfast.core.errors import UsageError
+import asyncpg
+
+from holdfast.core.errors import ConfigError, UsageError
 from holdfast.stores.postgres.rows import Row
 from holdfast.stores.postgres.transaction import Executor
 
 SUPPORTED = "an asyncpg, psycopg or SQLAlchemy (asyncpg or psycopg) connection, or a SQLAlchemy session"
+
+
+async def open_connection(url: str, **arguments: Any) -> asyncpg.Connection:
+    """ConfigError where the driver cannot make sense of the URL."""
+    try:
+        connection: asyncpg.Connection = await asyncpg.connect(url, **arguments)
+    except ValueError as error:
+        raise ConfigError(f"the URL is not one that PostgreSQL's driver takes: {error}") from error
+    return connection
 
 
 class AsyncpgExecutor:

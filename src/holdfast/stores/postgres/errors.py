@@ -33,15 +33,24 @@ UNIQUE_VIOLATION: Final = "23505"
 RETRIED: Final = ("40001", "40P01", UNIQUE_VIOLATION)
 """Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""
 
+# Without a code an error is the driver's own. asyncpg's all come from the connection; psycopg has others.
+CONNECTION_ERRORS: Final = frozenset({"psycopg.OperationalError", "psycopg.InterfaceError"})
+
 
 def meaning(sqlstate: str) -> tuple[type[HoldfastError], str]:
     return MEANINGS.get(sqlstate) or MEANINGS.get(sqlstate[:2]) or UNEXPECTED
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    """SQLAlchemy keeps the driver's error in ``orig``."""
-    sqlstate: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
-    return sqlstate
+    return getattr(_of_the_driver(error), "sqlstate", None)
+
+
+def _of_the_driver(error: BaseException) -> BaseException:
+    """What SQLAlchemy has wrapped, once for every driver and for an asynchronous one twice."""
+    wrapped: BaseException = getattr(error, "orig", None) or error
+    if type(wrapped).__module__.startswith("sqlalchemy.") and wrapped.__cause__ is not None:
+        return wrapped.__cause__
+    return wrapped
 
 
 @contextmanager
@@ -59,20 +68,15 @@ def translated() -> Iterator[None]:
 
 def translate(error: Exception) -> HoldfastError | None:
     """None where the error is none of the database's."""
-    sqlstate = sqlstate_of(error)
+    origin = _of_the_driver(error)
+    sqlstate = sqlstate_of(origin)
+    said = " ".join(str(origin).split()) or type(origin).__name__
     if sqlstate is not None:
         kind, advice = meaning(sqlstate)
-        return kind(f"{advice} ({sqlstate}: {error})")
-    if isinstance(error, OSError | TimeoutError | EOFError):
-        return Unavailable(f"PostgreSQL does not answer ({str(error) or type(error).__name__}); repeat the call")
-    if _is_of_the_connection(getattr(error, "orig", error)):
-        return Unavailable(f"the connection to PostgreSQL was lost ({error}); repeat the call")
+        return kind(f"{advice} ({sqlstate}: {said})")
+    if isinstance(origin, OSError | TimeoutError | EOFError):
+        return Unavailable(f"PostgreSQL does not answer ({said}); repeat the call")
+    names = {f"{base.__module__}.{base.__qualname__}" for base in type(origin).__mro__}
+    if any(name.startswith("asyncpg.") for name in names) or names & CONNECTION_ERRORS:
+        return Unavailable(f"the connection to PostgreSQL was lost ({said}); repeat the call")
     return None
-
-
-def _is_of_the_connection(error: object) -> bool:
-    """Without a code, an error is the driver's own: of asyncpg's any, of psycopg's those that say so."""
-    names = {f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__}
-    return any(name.startswith("asyncpg.") for name in names) or not names.isdisjoint(
-        {"psycopg.OperationalError", "psycopg.InterfaceError"}
-    )

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from holdfast.stores.postgres.connections import open_connection
 from holdfast.stores.postgres.errors import translated
 from holdfast.stores.postgres.statements import quoted
 
@@ -41,7 +42,7 @@ def head() -> str:
 
 async def upgrade(url: str, *, schema: str = "holdfast") -> None:
     async def connect(*_: Any, **__: Any) -> asyncpg.Connection:
-        return await asyncpg.connect(url, statement_cache_size=0)
+        return await open_connection(url, statement_cache_size=0)
 
     # Statement names of our own: behind a pooler a server connection may still know those of another client.
     arguments = {"async_creator_fn": connect, "prepared_statement_name_func": lambda: f"holdfast_{uuid4().hex}"}

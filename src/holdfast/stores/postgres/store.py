@@ -56,7 +56,7 @@ from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
 from holdfast.stores.postgres import migrate, reads
-from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of
+from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, open_connection
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
 from holdfast.stores.postgres.pool import Loan, Pool
@@ -152,7 +152,7 @@ class PostgresStore:
         return {"statement_cache_size": 0}
 
     async def _connect(self) -> asyncpg.Connection:
-        connection: asyncpg.Connection = await asyncpg.connect(
+        connection = await open_connection(
             self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments()
         )
         if not self._is_prepared:

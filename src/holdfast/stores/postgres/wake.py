@@ -101,12 +101,17 @@ class Listener:
     async def _listen(self) -> None:
         connection = await self._connect()
         try:
+            is_lost = asyncio.Event()
+            connection.add_termination_listener(lambda _: is_lost.set())
             await connection.add_listener(self._channel, self._heard)
             self.is_listening.set()
             # What happened while nobody listened is unknown: everyone looks once.
             self._wakeups.wake_all()
-            while True:
-                await asyncio.sleep(PROBE_EVERY_SECONDS)
+            while not is_lost.is_set():
+                # The connection's end is heard at once; a network that swallows everything is not.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(is_lost.wait(), PROBE_EVERY_SECONDS)
+                    break
                 await connection.fetchval("SELECT 1", timeout=PROBE_EVERY_SECONDS)
         finally:
             connection.terminate()

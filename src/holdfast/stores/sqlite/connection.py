@@ -1,10 +1,9 @@
 """Connections to the file, and the lock that every writer takes.
 
-``BEGIN IMMEDIATE`` is the only statement here that can find the file locked: in WAL mode a reader never waits, and a
-writer that has begun never does again. So the wait stands in one place, ``begin``, and "database is locked" cannot
-come from anywhere else. It is a loop of short random sleeps that never grow. SQLite's own grow to 100 ms: of four busy
-processes one then writes all the time, and the others starve (4 s, commits: 968, 1, 1, 1; with ours 419, 365, 288,
-276).
+A writer that has begun never finds the file locked again, so its wait stands in one place, ``begin``. It is a loop of
+short random sleeps that never grow. SQLite's own grow to 100 ms: of four busy processes one then writes all the time,
+and the others starve (4 s, commits: 968, 1, 1, 1; with ours 419, 365, 288, 276). In WAL mode a reader waits for nobody,
+except for the moment in which the log is recovered after a crash; for that, SQLite's own wait is good enough.
 """
 
 import random
@@ -56,10 +55,14 @@ def require_durability(synchronous: str) -> Synchronous:
     return _LEVELS[synchronous]
 
 
-def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
+def connect(path: Path, *, synchronous: Synchronous, is_reader: bool = False) -> sqlite3.Connection:
     """A connection of one thread's own (made here, used there)."""
     connection = sqlite3.connect(
-        path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=CACHED_STATEMENTS
+        path,
+        timeout=BUSY_SECONDS if is_reader else 0.0,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=CACHED_STATEMENTS,
     )
     try:
         _set_up(connection, synchronous)
@@ -70,7 +73,7 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
-    (mode,) = _patiently(connection, "PRAGMA journal_mode = WAL").fetchone()
+    (mode,) = patiently(connection, "PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise ConfigError(f"the database stays in journal mode {mode!r}: its file system cannot share memory (WAL)")
     for pragma in (
@@ -81,15 +84,15 @@ def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
         f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
         f"journal_size_limit = {WAL_LIMIT_BYTES}",
     ):
-        _patiently(connection, f"PRAGMA {pragma}")
+        patiently(connection, f"PRAGMA {pragma}")
 
 
 def begin(connection: sqlite3.Connection | sqlite3.Cursor, statement: str = "BEGIN IMMEDIATE") -> None:
     """Begin as soon as the file lets us; sqlite3.OperationalError (busy) after BUSY_SECONDS."""
-    _patiently(connection, statement)
+    patiently(connection, statement)
 
 
-def _patiently(connection: sqlite3.Connection | sqlite3.Cursor, statement: str) -> sqlite3.Cursor:
+def patiently(connection: sqlite3.Connection | sqlite3.Cursor, statement: str) -> sqlite3.Cursor:
     deadline: float | None = None
     while True:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import SchemaMismatch
-from holdfast.stores.sqlite.connection import begin
+from holdfast.stores.sqlite.connection import begin, patiently
 from holdfast.stores.sqlite.statements import fill, sql_files
 
 _VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS holdfast_meta (version INTEGER NOT NULL) STRICT"
@@ -48,11 +48,10 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    begin(connection, "SELECT 1 FROM sqlite_master")
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'holdfast_meta'").fetchone()
+    exists = patiently(connection, "SELECT 1 FROM sqlite_master WHERE name = 'holdfast_meta'").fetchone()
     if exists is None:
         return 0
-    (version,) = connection.execute("SELECT max(version) FROM holdfast_meta").fetchone()
+    (version,) = patiently(connection, "SELECT max(version) FROM holdfast_meta").fetchone()
     return int(version or 0)
 
 

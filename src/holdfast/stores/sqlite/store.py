@@ -8,6 +8,7 @@ is the verb as all stores share it.
 import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,7 +50,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE
-from holdfast.stores.sqlite import reader as reads
+from holdfast.stores.sqlite import reads
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Leased, claimed
 from holdfast.stores.sqlite.claim import claim as lease_jobs
@@ -57,13 +58,14 @@ from holdfast.stores.sqlite.connection import Synchronous, connect, require_dura
 from holdfast.stores.sqlite.due import due
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.heartbeat import heartbeat as beat
-from holdfast.stores.sqlite.reader import Reader, Search
+from holdfast.stores.sqlite.reader import Reader
+from holdfast.stores.sqlite.reads import Search
 from holdfast.stores.sqlite.schema import migrate
 from holdfast.stores.sqlite.settle import settle as settle_all
 from holdfast.stores.sqlite.submit import is_plain, submit_together
 from holdfast.stores.sqlite.submit import submit as submit_all
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
-from holdfast.stores.sqlite.watch import Watch
+from holdfast.stores.sqlite.wake import Watch
 from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs import tick as tick_verbs
@@ -106,18 +108,17 @@ class SQLiteStore:
             self._lanes = await asyncio.to_thread(self._open)
 
     def _open(self) -> Lanes:
-        connections: list[sqlite3.Connection] = []
-        try:
-            with translated():
-                for _ in range(3):
-                    connections.append(connect(self.path, synchronous=self._synchronous))
-                    migrate(connections[0], self.path)
-        except BaseException:
-            for connection in connections:
-                connection.close()
-            raise
-        for_writer, for_reader, for_watch = connections
-        watch = Watch(for_watch)
+        with translated(), ExitStack() as opened:
+
+            def one(*, is_reader: bool) -> sqlite3.Connection:
+                made = connect(self.path, synchronous=self._synchronous, is_reader=is_reader)
+                return opened.enter_context(closing(made))
+
+            for_writer = one(is_reader=False)
+            migrate(for_writer, self.path)
+            for_reader, for_watch = one(is_reader=True), one(is_reader=True)
+            opened.pop_all()
+        watch = Watch(for_watch, self.path)
         return Lanes(Writer(for_writer, clock=self._clock, wake=watch.wake), Reader(for_reader), watch)
 
     async def close(self) -> None:

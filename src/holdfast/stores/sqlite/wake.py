@@ -1,8 +1,9 @@
 """Who waits for work, and what wakes them.
 
 How it works: a commit of this process wakes whoever waits for its queues, at once. Commits of other processes show in
-``PRAGMA data_version``, which a thread reads every few milliseconds, only while somebody waits; when it has changed,
-one look at the newest places says which queues got jobs.
+the time stamp of the log, at which a thread looks every few milliseconds, only while somebody waits. A time stamp is
+too coarse to be trusted alone, so every now and then, and where it has changed, ``PRAGMA data_version`` is asked; and
+when that has changed, one look at the newest places says which queues got jobs.
 
 A claim that found less than it asked for notes the last place there was. A wait that follows looks at what came after
 it: so a job that comes between the claim and the wait is not slept through, and one that this worker cannot claim
@@ -11,17 +12,22 @@ it: so a job that comes between the claim and the wait is not slept through, and
 
 import asyncio
 import json
+import os
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from holdfast.stores.sqlite.statements import SQL
 from holdfast.stores.wakeup import Wakeups
 
 POLL_SECONDS: Final = 0.005
+POLLS_A_QUESTION: Final = 10
+"""``PRAGMA data_version`` costs as much as ten looks at a time stamp."""
 LOOK_QUEUES: Final = 64
 """Where more are waited for, a look does not ask which of them got jobs, and wakes everybody."""
 MAX_DRAINED: Final = 1000
@@ -36,8 +42,11 @@ class Look:
 
 
 class Watch:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._log = f"{path}-wal"
+        self._log_stamp: tuple[int, int] | None = None
+        self._polls = 0
         self._lock = threading.Condition()
         self._wakeups: dict[asyncio.AbstractEventLoop, Wakeups] = {}
         self._drained: dict[frozenset[str], int] = {}
@@ -110,11 +119,14 @@ class Watch:
                 # What happened while nobody waited is no news: the looks of those who come go back far enough.
                 self._last_place = None
                 self._lock.wait()
-            if not self._is_closed and not self._looks:
-                self._lock.wait(POLL_SECONDS)
-            return not self._is_closed
+        if not self._is_closed and not self._looks:
+            # Not on the lock: half the price, and who comes meanwhile can wait as long as anybody.
+            time.sleep(POLL_SECONDS)
+        return not self._is_closed
 
     def _poll(self) -> None:
+        if not self._may_have_changed() and not self._looks:
+            return
         with self._lock:
             looks, self._looks = self._looks, []
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
@@ -122,10 +134,25 @@ class Watch:
             self._data_version = version
             self._look_for_news()
         for look in looks:
-            found = self._queues_after(look.after, look.queues)
-            wakeups = self._wakeups.get(look.loop)
-            if found and wakeups is not None:
-                _call(look.loop, wakeups, found)
+            self._answer(look)
+
+    def _may_have_changed(self) -> bool:
+        try:
+            found = os.stat(self._log)  # noqa: PTH116 - 200 times a second
+            stamp = (found.st_mtime_ns, found.st_size)
+        except OSError:
+            stamp = (0, 0)
+        self._polls += 1
+        if stamp == self._log_stamp and self._polls % POLLS_A_QUESTION:
+            return False
+        self._log_stamp = stamp
+        return True
+
+    def _answer(self, look: Look) -> None:
+        found = self._queues_after(look.after, look.queues)
+        wakeups = self._wakeups.get(look.loop)
+        if found and wakeups is not None:
+            _call(look.loop, wakeups, found)
 
     def _look_for_news(self) -> None:
         paused = {queue for (queue,) in self._connection.execute(SQL["read.paused"])}

@@ -1,0 +1,139 @@
+"""``holdfast migrate``: what it prints, where, and with which exit code."""
+
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from holdfast.cli import main
+from tests.servers import PostgresServer
+from tests.servers.process import give_away
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+
+def version_of(url: str, schema: str = "holdfast") -> str:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(f"SELECT version_num FROM {schema}.schema_version".encode()).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
+    """The one line on standard error that a refusal consists of."""
+    assert main(arguments) == code
+    written = capsys.readouterr()
+    assert written.out == ""
+    (line,) = written.err.splitlines()
+    assert line.startswith("holdfast: ")
+    return line
+
+
+def test_it_makes_the_tables_and_says_so(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--url", postgres_url]) == DONE
+    written = capsys.readouterr()
+    assert written.out.splitlines() == [f"schema 'holdfast' is at version {version_of(postgres_url)}"]
+    assert written.err == ""
+    assert main(["migrate", "--url", postgres_url]) == DONE
+    assert capsys.readouterr() == written
+
+
+def test_the_url_may_come_from_the_environment(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_URL", postgres_url)
+    assert main(["migrate"]) == DONE
+    assert version_of(postgres_url)
+
+
+def test_the_schema_may_stand_in_the_url(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--url", f"{postgres_url}?schema=other&prepared=off&listen=off"]) == DONE
+    assert "'other'" in capsys.readouterr().out
+    assert version_of(postgres_url, "other")
+
+
+def test_sql_prints_what_psql_can_run_and_changes_nothing(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate", "--url", postgres_url, "--sql"]) == DONE
+    printed = capsys.readouterr().out
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT to_regnamespace('holdfast')").fetchone() == (None,)
+    command = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", postgres_url]
+    subprocess.run(command, input=printed, text=True, check=True)
+    assert version_of(postgres_url)
+    assert main(["migrate", "--url", postgres_url]) == DONE
+
+
+def test_sql_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--url", "postgresql://127.0.0.1:1/nothing", "--sql"]) == DONE
+    assert "CREATE TABLE" in capsys.readouterr().out
+
+
+def test_it_runs_as_a_program(postgres_url: str) -> None:
+    command = [sys.executable, "-m", "holdfast", "migrate", "--url", postgres_url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    assert done.stdout.startswith("schema 'holdfast' is at version ")
+
+
+def test_a_url_of_no_store_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "migrate", "--url", "mysql://root:secret@localhost/app", code=WRONG)
+    assert "postgresql://" in line
+    assert "secret" not in line
+
+
+def test_a_wrong_database_is_refused(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "database" in refused(capsys, "migrate", "--url", f"{postgres_url}_not_there", code=WRONG)
+
+
+def test_a_server_that_is_not_there_is_not_the_users_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "migrate", "--url", "postgresql://postgres@127.0.0.1:1/app", code=FAILED)
+    assert "repeat" in line
+
+
+@pytest.mark.parametrize("schema", ["a-b", "1", "a;drop"])
+def test_a_schema_that_is_no_name_is_refused(
+    postgres_url: str, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert schema in refused(capsys, "migrate", "--url", f"{postgres_url}?schema={schema}", code=WRONG)
+
+
+def test_a_wrong_password_is_refused(private_postgres: PostgresServer, capsys: pytest.CaptureFixture[str]) -> None:
+    with psycopg.connect(private_postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE guarded LOGIN PASSWORD 'right' CREATEDB")
+        connection.execute("GRANT CREATE ON DATABASE postgres TO guarded")
+        row = connection.execute("SHOW hba_file").fetchone()
+        assert row is not None
+        rules = Path(row[0])
+        rules.write_text(f"host all guarded 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        give_away(rules)
+        connection.execute("SELECT pg_reload_conf()")
+    parts = urlsplit(private_postgres.url())
+
+    def url(password: str) -> str:
+        return urlunsplit(parts._replace(netloc=f"guarded:{password}@127.0.0.1:{parts.port}"))
+
+    line = refused(capsys, "migrate", "--url", url("wrong"), code=WRONG)
+    assert "password" in line
+    assert "wrong" not in line
+    assert main(["migrate", "--url", url("right")]) == DONE
+
+
+def test_a_sqlite_file_migrates_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    assert main(["migrate", "--url", url]) == DONE
+    assert (tmp_path / "jobs.db").exists()
+    capsys.readouterr()
+    assert "SQLite" in refused(capsys, "migrate", "--url", url, "--sql", code=WRONG)
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["migrate", "--nonsense"]])
+def test_a_command_that_is_none_shows_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == WRONG
+    assert capsys.readouterr().err.startswith("usage: holdfast")
