@@ -36,7 +36,7 @@ _TABLE: Final[dict[str, str]] = {
     "in-order:submit in-order:dependencies-met in-order:time-reached in-order:replay in-order:hand-back",
     "settle": "COMPLETED RETRYING DEAD_LETTER FAILED CANCELLED SCHEDULED DELAYED repeat late with-progress spawned "
     "spawned-for-fan-in StaleLease InvalidTransition JobNotFound InvalidInput IdempotencyConflict mixed "
-    "stale-beside-a-lease repeat-beside-a-lease "
+    "stale-beside-a-lease stale-ack-beside-a-lease stale-failure-beside-a-lease repeat-beside-a-lease "
     "TEMPORARY:RETRYING TIMEOUT:RETRYING SYSTEM:RETRYING TEMPORARY:DEAD_LETTER PERMANENT:FAILED HandedBack:SCHEDULED "
     "HandedBack:DELAYED asked:Completed:COMPLETED asked:Stopped:CANCELLED asked:HandedBack:CANCELLED "
     "asked:TEMPORARY:CANCELLED asked:PERMANENT:CANCELLED asked:CANCELLED:CANCELLED",
@@ -186,21 +186,28 @@ def _claim(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> 
         yield "full"
     if given.is_repeat:
         yield "repeat" if any(before[i].state is State.RUNNING for i in taken) else "repeat-claims-anew"
-    left = [job for job in world.jobs.values() if job.state is State.SCHEDULED and job.given.queue in given.queues]
-    if any(job.given.queue in world.paused for job in left):
-        yield "paused-left-out"
-    if any(job.lifetime_ends_at <= world.now for job in left):
-        yield "over-lifetime-left-out"
-    if given.types is not None and any(job.given.type not in given.types for job in left):
-        yield "types-left-out"
-    if 0 < len(taken) < given.limit and not given.is_repeat:
-        if len(taken) == 1 and world.jobs[taken[0]].is_fragile:
-            yield "fragile-alone"
-        elif any(job.is_fragile for job in left):
-            yield "stops-before-fragile"
+    if len(taken) < given.limit and not given.is_repeat:
+        yield from _left_out(given, taken, world)
     seqs = [world.jobs[job_id].seq for job_id in taken]
     if seqs != sorted(seqs) and len({job.priority for job in answer}) > 1:
         yield "by-priority"
+
+
+def _left_out(given: Any, taken: list[UUID], world: World) -> Iterable[str]:
+    """Why a job was not taken though there was room: the only reason there is."""
+    if len(taken) == 1 and world.jobs[taken[0]].is_fragile:
+        yield "fragile-alone"
+        return
+    for job in world.jobs.values():
+        if job.state is State.SCHEDULED and job.given.queue in given.queues:
+            reasons = {
+                "paused-left-out": job.given.queue in world.paused,
+                "over-lifetime-left-out": job.lifetime_ends_at <= world.now,
+                "types-left-out": given.types is not None and job.given.type not in given.types,
+                "stops-before-fragile": bool(taken) and job.is_fragile,
+            }
+            why = [reason for reason, holds in reasons.items() if holds]
+            yield from why if len(why) == 1 else []
 
 
 def _in_order(taken: Any, coverage: Coverage, before: Jobs) -> Iterable[str]:
@@ -215,6 +222,9 @@ def _settle(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -
     names = [_settled(answer) for answer in answers]
     yield from names
     yield from _beside_a_lease(answers, before)
+    for (_, outcome, _), answer in zip(given, answers, strict=False):
+        if list(_beside_a_lease([answer], before)):
+            yield f"stale-{'ack' if isinstance(outcome, Completed) else 'failure'}-beside-a-lease"
     if any(isinstance(answer, Settled) and answer.state is State.RUNNING for answer in answers):
         yield "repeat-beside-a-lease"
     if len(set(names)) > 1:

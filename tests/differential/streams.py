@@ -289,6 +289,7 @@ def outlive_a_lease(c: Choices) -> list[Command]:
     failing = Settling((Ending(outcome="temporary"),))
     away: tuple[list[Command], ...] = ([Advancing(3.0), Ticking()], [failing, Ticking()], [Beating(0, forgotten=9)])
     late: tuple[Command, ...] = (
+        Settling((Ending(is_valid=False),)),
         Settling((Ending(is_valid=False, outcome=c.pick(tuple(OUTCOMES))),)),
         Extending(((0, False),)),
         Reporting(((0, False), (0, True))),
@@ -443,7 +444,7 @@ def expire(c: Choices) -> list[Command]:
 
 
 def outlive(c: Choices) -> list[Command]:
-    return [Advancing(c.pick((31.0, 8.0, 7 * DAY_SECONDS))), ticking(c)]
+    return [Advancing(c.pick((31.0, 8.0, 7 * DAY_SECONDS))), *(claim(c) if c.chance(40) else []), ticking(c)]
 
 
 def outlive_a_window(c: Choices) -> list[Command]:

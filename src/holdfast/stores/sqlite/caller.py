@@ -72,6 +72,7 @@ def _begin(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
     """As sqlite3 does before an INSERT, where the caller left that to it."""
     if connection.in_transaction:
         return
-    if connection.isolation_level is None:
-        raise UsageError("connection= has no open transaction and isolation_level None: BEGIN first, then submit")
+    # ``autocommit`` is known from Python 3.12 on; True there means what isolation_level None means everywhere.
+    if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
+        raise UsageError("connection= is in autocommit mode and has no open transaction: BEGIN first, then submit")
     cursor.execute(f"BEGIN {connection.isolation_level}")

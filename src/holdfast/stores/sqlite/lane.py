@@ -7,6 +7,7 @@ go back to each event loop in one call.
 import asyncio
 import os
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -35,7 +36,7 @@ class Operation:
     error: BaseException | None = None
 
 
-class Lane:
+class Lane(ABC):
     """Subclasses say what serving a group means."""
 
     def __init__(self, name: str, connection: sqlite3.Connection) -> None:
@@ -74,9 +75,9 @@ class Lane:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
 
+    @abstractmethod
     def serve(self, group: list[Operation]) -> None:
         """Give every operation its answer or its error; raises nothing."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         is_open = True

@@ -2,7 +2,8 @@
 -- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
 -- counted here. Commits without waiting for the disk: if the server crashes and forgets the claim, the jobs are ready
 -- again and the tokens given out match nothing.
--- The limit is hidden in a SELECT: a planner that takes the lane for shorter than it would read and sort all of it.
+-- The limit is hidden in a SELECT, and the lifetime in a difference that no index has: a planner that takes the lane for
+-- shorter than it is, or the table for nearly empty, would otherwise read and sort all that there is.
 -- Locks: the ready rows it takes, skipping locked ones. Index: ready_claim from the lane's cursor on, job_pkey.
 WITH settings AS MATERIALIZED (
     SELECT
@@ -20,7 +21,7 @@ picked AS MATERIALIZED (
             SELECT r.ctid AS address, r.is_fragile
             FROM {schema}.ready r
             WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
-                AND r.lifetime_ends_at > s.now
+                AND r.lifetime_ends_at - s.now > interval '0'
                 AND ($7::text[] IS NULL OR (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job) = ANY ($7::text[]))
             ORDER BY r.place
             LIMIT (SELECT $6::bigint)
