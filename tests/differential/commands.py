@@ -382,7 +382,9 @@ def _in_one_order(planned: list[Planned], book: Book) -> list[Planned]:
 
     Where that could be seen (one lease twice, or jobs that others wait for), only the first kind is kept.
     """
-    planned = list({index: one for one in reversed(planned) for index in one[:1]}.values())[::-1]
+    # A repeated claim lists a lease a second time.
+    first = {None if one[0] is None else book.tokens[one[0]]: one for one in reversed(planned)}
+    planned = [one for one in planned if one in first.values()]
     needed = {parent for job in book.jobs(None) for parent in job.waits}
     if any(index is not None and book.tokens[index][0] in needed for index, _, _ in planned):
         planned = [one for one in planned if _is_plain_success(one) is _is_plain_success(planned[0])]
@@ -538,16 +540,24 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Ticking:
-    """With room for all whose lifetime is over: which of them goes first is the store's own affair."""
-
     tick: Tick = field(default_factory=Tick)
 
     def prepare(self, book: Book) -> Call:
-        over = [job for job in book.jobs(frozenset(LIVE)) if job.lifetime_ends_at <= book.clock.now()]
         timeout = next(t for t in (self.tick.worker_timeout_seconds, 60.0, 3600.0) if not _is_gap_disputed(book, t))
-        tick = replace(self.tick, batch=max(self.tick.batch, len(over)), worker_timeout_seconds=timeout)
+        tick = replace(self.tick, batch=_batch(book, self.tick.batch), worker_timeout_seconds=timeout)
         _note_tick(book, timeout)
         return Call("tick", tick, lambda side: side.store.tick(tick))
+
+
+def _batch(book: Book, batch: int) -> int:
+    """Room for all whose lifetime is over, and no cut between equals: who goes first is the store's own affair."""
+    live, now = book.jobs(frozenset(LIVE)), book.clock.now()
+    batch = max(batch, sum(job.lifetime_ends_at <= now for job in live))
+    expired = sorted(job.expires_at for job in live if job.expires_at is not None)
+    due = sorted(job.due_at for job in live if job.due_at is not None)
+    while any(times[batch - 1 : batch] == times[batch : batch + 1] != [] for times in (expired, due)):
+        batch += 1
+    return batch
 
 
 def _is_gap_disputed(book: Book, timeout: float) -> bool:

@@ -27,6 +27,7 @@ from holdfast.testing.factories import (
     read_state,
     register,
     running_job,
+    settle,
     settle_answer,
     submit_jobs,
     submit_one,
@@ -184,12 +185,36 @@ async def test_a_killed_server_loses_nothing_and_the_store_goes_on(server: Serve
         assert await store.read_queues()
 
 
+async def test_what_was_acknowledged_last_survives_the_crash_that_follows(server: Server) -> None:
+    """Accepted means durable: each way to write by itself, with nothing after it that takes it to the disk along."""
+    async with opened(server.url) as store:
+        await keep_the_log_in_memory(server.url)
+        worker = await register(store)
+        leases = [await running_job(store, worker=worker, queue="q") for _ in range(2)]
+        one, batch = new_job(), [new_job() for _ in range(3)]
+        verbs: list[tuple[Callable[[], Awaitable[object]], UUID, State]] = [
+            (lambda: submit_jobs(store, one), one.id, State.SCHEDULED),
+            (lambda: submit_jobs(store, *batch), batch[-1].id, State.SCHEDULED),
+            (lambda: settle(store, leases[0]), leases[0].id, State.COMPLETED),
+            (lambda: settle(store, leases[1], RETRY), leases[1].id, State.RETRYING),
+        ]
+        for verb, job_id, state in verbs:
+            await verb()
+            server.process.kill9()
+            server.process.start()
+            assert await read_state_when_back(store, job_id) is state
+
+
+async def keep_the_log_in_memory(url: str) -> None:
+    """The writer of the log would have everything on disk within a fraction of a second."""
+    await fetch(url, "ALTER SYSTEM SET wal_writer_delay = '10s'")
+    await fetch(url, "SELECT pg_reload_conf()")
+
+
 async def test_a_claim_that_the_server_forgot_makes_the_job_ready_again(server: Server) -> None:
     """Claims commit without waiting for the disk: a crash may take the newest of them back."""
     async with opened(server.url) as store:
-        # The writer of the log would have it on disk within a fraction of a second.
-        await fetch(server.url, "ALTER SYSTEM SET wal_writer_delay = '10s'")
-        await fetch(server.url, "SELECT pg_reload_conf()")
+        await keep_the_log_in_memory(server.url)
         worker = await register(store)
         kept, forgotten = await submit_one(store, queue="kept"), await submit_one(store, queue="forgotten")
         held = await claim_one(store, worker, queues=("kept",))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from holdfast.stores.wakeup import Wakeups
 
-NOTIFY_EVERY_SECONDS: Final = 0.005
+NOTIFY_EVERY_SECONDS: Final = 0.01
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
 MAX_PAYLOAD_BYTES: Final = 7999

@@ -26,6 +26,9 @@ from holdfast.stores.sqlite.statements import SQL
 from holdfast.stores.wakeup import Wakeups
 
 POLL_SECONDS: Final = 0.005
+CALM_POLL_SECONDS: Final = 0.015
+CALM_AFTER_POLLS: Final = 400
+"""Two seconds in which nobody wrote: from then on, looking less often costs a third."""
 POLLS_A_QUESTION: Final = 10
 """``PRAGMA data_version`` costs as much as ten looks at a time stamp."""
 LOOK_QUEUES: Final = 64
@@ -47,6 +50,7 @@ class Watch:
         self._log = f"{path}-wal"
         self._log_stamp: tuple[int, int] | None = None
         self._polls = 0
+        """Since the log changed."""
         self._lock = threading.Condition()
         self._wakeups: dict[asyncio.AbstractEventLoop, Wakeups] = {}
         self._drained: dict[frozenset[str], int] = {}
@@ -121,7 +125,7 @@ class Watch:
                 self._lock.wait()
         if not self._is_closed and not self._looks:
             # Not on the lock: half the price, and who comes meanwhile can wait as long as anybody.
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS if self._polls < CALM_AFTER_POLLS else CALM_POLL_SECONDS)
         return not self._is_closed
 
     def _poll(self) -> None:
@@ -143,10 +147,10 @@ class Watch:
         except OSError:
             stamp = (0, 0)
         self._polls += 1
-        if stamp == self._log_stamp and self._polls % POLLS_A_QUESTION:
-            return False
-        self._log_stamp = stamp
-        return True
+        if stamp != self._log_stamp:
+            self._log_stamp = stamp
+            self._polls = 0
+        return self._polls % POLLS_A_QUESTION == 0
 
     def _answer(self, look: Look) -> None:
         found = self._queues_after(look.after, look.queues)
