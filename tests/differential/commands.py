@@ -544,15 +544,20 @@ class Ticking:
 
     def prepare(self, book: Book) -> Call:
         timeout = next(t for t in (self.tick.worker_timeout_seconds, 60.0, 3600.0) if not _is_gap_disputed(book, t))
-        tick = replace(self.tick, batch=_batch(book, self.tick.batch), worker_timeout_seconds=timeout)
+        tick = replace(self.tick, batch=_batch(book, self.tick.batch, timeout), worker_timeout_seconds=timeout)
         _note_tick(book, timeout)
         return Call("tick", tick, lambda side: side.store.tick(tick))
 
 
-def _batch(book: Book, batch: int) -> int:
-    """Room for all whose lifetime is over, and no cut between equals: who goes first is the store's own affair."""
-    live, now = book.jobs(frozenset(LIVE)), book.clock.now()
-    batch = max(batch, sum(job.lifetime_ends_at <= now for job in live))
+def _batch(book: Book, batch: int, timeout: float) -> int:
+    """Room for all of a lost worker and all over their lifetime, and no cut between equals.
+
+    Who goes first there is the store's own affair.
+    """
+    live, now, workers = book.jobs(frozenset(LIVE)), book.clock.now(), book.model.world.workers.values()
+    silent = {worker.id for worker in workers if worker.is_lost or (now - worker.seen_at).total_seconds() > timeout}
+    over = sum(job.lifetime_ends_at <= now for job in live)
+    batch = max(batch, over, sum(job.owner in silent for job in live))
     expired = sorted(job.expires_at for job in live if job.expires_at is not None)
     due = sorted(job.due_at for job in live if job.due_at is not None)
     while any(times[batch - 1 : batch] == times[batch : batch + 1] != [] for times in (expired, due)):
