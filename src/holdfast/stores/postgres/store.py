@@ -374,8 +374,10 @@ class PostgresStore:
         answers: dict[int, SettleAnswer] = {}
         plain = [one for one in settlements if one.is_plain_success]
         done = await self._settle_plain(plain) if plain else set()
-        if len(done) == len(settlements):
-            return [COMPLETED] * len(settlements)
+        if done is None:
+            if len(plain) == len(settlements):
+                return [COMPLETED] * len(settlements)
+            done = {(one.lease.seq, one.lease.token) for one in plain}
         for index, one in enumerate(settlements):
             # Of two settlements of one lease in a call the first wins, and the other is answered below.
             if one.is_plain_success and (one.lease.seq, one.lease.token) in done:
@@ -387,19 +389,21 @@ class PostgresStore:
             answers.update(zip(rest, settled, strict=True))
         return [answers[index] for index in range(len(settlements))]
 
-    async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]]:
-        """The leases that were valid, and are now settled."""
+    async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]] | None:
+        """The leases that were valid, and are now settled; None for all of them."""
         results = [one.outcome.result if isinstance(one.outcome, Completed) else None for one in settlements]
-        rows = await self._fetch(
+        (row,) = await self._fetch(
             self._sql["settle"],
             self._now,
             [one.lease.seq for one in settlements],
             [one.lease.token for one in settlements],
             results,
         )
-        if any(row["has_dependents"] for row in rows):
+        if row["has_dependents"]:
             await self._transact(propagate)
-        return {(row["job"], row["token"]) for row in rows}
+        if row["settled"] == len(settlements):
+            return None
+        return set(zip(row["jobs"] or (), row["tokens"] or (), strict=True))
 
     # leases
 

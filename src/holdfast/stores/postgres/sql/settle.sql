@@ -41,4 +41,9 @@ counted AS (
     FROM (SELECT queue, count(*) AS jobs FROM gone GROUP BY queue) g
     CROSS JOIN (VALUES ('RUNNING', -1), ('COMPLETED', 1)) AS v (state, sign)
 )
-SELECT job, token, has_dependents FROM gone
+-- Which ones is told only if it was not all of them.
+SELECT
+    count(*) AS settled, coalesce(bool_or(has_dependents), false) AS has_dependents,
+    CASE WHEN count(*) < cardinality($2::bigint[]) THEN array_agg(job) END AS jobs,
+    CASE WHEN count(*) < cardinality($2::bigint[]) THEN array_agg(token) END AS tokens
+FROM gone
