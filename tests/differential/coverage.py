@@ -48,7 +48,7 @@ _TABLE: Final[dict[str, str]] = {
     "read_page": "none some",
     "tick": "due reclaimed lifetimes_ended removed has_more nothing reclaim:SCHEDULED reclaim:DEAD_LETTER "
     "reclaim:CANCELLED reclaim:lifetime lease_expired worker_lost silence-excused "
-    "kept-for-a-live-job kept-for-its-key",
+    "kept-for-a-live-job kept-for-its-key due-on-the-dot expired-on-the-dot lifetime-on-the-dot silent-on-the-dot",
     "heartbeat": "known unknown lost lost-to-another cancel_requested handed_back asked:CANCELLED spared-by-claiming "
     "extended",
     "leave": "gone handed-back asked:CANCELLED",
@@ -318,6 +318,7 @@ def _some(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -> 
 def _tick(given: Any, report: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
     met = [name for name in ("due", "reclaimed", "lifetimes_ended", "removed", "has_more") if getattr(report, name)]
     yield from met or ["nothing"]
+    yield from _on_the_dot(given, before, world)
     for old in before.values():
         new = after.get(old.id)
         if new is not None and old.state is State.RUNNING and new.state is not State.RUNNING:
@@ -330,6 +331,21 @@ def _tick(given: Any, report: Any, before: Jobs, after: Jobs, world: World) -> I
         silent = [(world.now - worker.seen_at).total_seconds() for worker in world.workers.values()]
         if max(silent, default=0.0) > given.worker_timeout_seconds:
             yield "silence-excused"
+
+
+def _on_the_dot(given: Any, before: Jobs, world: World) -> Iterable[str]:
+    """Times that are reached exactly now: where < and <= part."""
+    for old in before.values():
+        if old.due_at == world.now:
+            yield "due-on-the-dot"
+        if old.lease is not None and old.lease.expires_at == world.now:
+            yield "expired-on-the-dot"
+        if old.lease is None and old.lifetime_ends_at == world.now:
+            yield "lifetime-on-the-dot"
+    is_excused = world.silence_counts_from is None or world.silence_counts_from > world.now
+    silent = [(world.now - worker.seen_at).total_seconds() for worker in world.workers.values()]
+    if not is_excused and given.worker_timeout_seconds in silent:
+        yield "silent-on-the-dot"
 
 
 def _kept(given: Any, job: Job, after: Jobs, world: World) -> Iterable[str]:

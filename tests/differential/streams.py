@@ -307,7 +307,7 @@ def become_claimable_together(c: Choices) -> list[Command]:
     urgent = Draft(priority=Priority.CRITICAL)
     ways: dict[str, list[Command]] = {
         "submitted": [Submitting(((urgent,) * 3,))],
-        "due": [Submitting(((_with(urgent, delay_seconds=2.5),) * 3,)), Advancing(3.0), Ticking()],
+        "due": [Submitting(((_with(urgent, delay_seconds=2.5),) * 3,)), Advancing(c.pick((3.0, 2.5))), Ticking()],
         "released": [
             Submitting(((urgent,),)),
             Claiming(worker),

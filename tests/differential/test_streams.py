@@ -36,7 +36,7 @@ from tests.differential.streams import Option, next_script, start
 STEPS: Final = int(os.environ.get("HOLDFAST_DIFFERENTIAL_STEPS", "600"))
 MAX_STEPS: Final = max(20_000, 2 * STEPS)
 SEED: Final = os.environ.get("HOLDFAST_DIFFERENTIAL_SEED")
-SHORT_SEEDS: Final = (477, 211, 183, 353, 346, 556, 159, 516, 473, 93, 406, 268, 269)
+SHORT_SEEDS: Final = (370, 298, 499, 346, 430, 167, 410, 498, 55, 461, 318, 8, 62)
 """Of the short run, which is the same every time; chosen by ``choosing``. A long one begins anywhere."""
 EXAMPLES: Final = 5
 
@@ -109,6 +109,7 @@ def test_the_stores_follow_the_model_where_hypothesis_leads(open_world: OpenWorl
     asyncio.run(run_stream(commands, open_world))
 
 
+MAX_TICKS: Final = 5
 WIDTH: Final = change.MARKS_A_CALL + 10
 """More jobs with dependents than one call tells, so tick has to go on from the marks."""
 
@@ -130,8 +131,9 @@ async def test_a_cascade_too_long_for_one_call_goes_on_in_tick(open_world: OpenW
             await side.store.cancel([jobs[0].id])
         for side in episode.sides:
             assert await has_pending_jobs(side.store), f"{side.name} told everybody at once"
-            while await has_pending_jobs(side.store):
+            for _ in range(MAX_TICKS):
                 await side.store.tick(Tick())
+            assert not await has_pending_jobs(side.store), f"{side.name} has not told everybody after {MAX_TICKS} ticks"
         await episode.compare_snapshots(with_details=False)
 
 
