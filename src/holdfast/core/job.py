@@ -193,6 +193,26 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogKey:
+    """Which attempt's log."""
+
+    job_id: UUID
+    created_at: datetime
+    """Of the job."""
+    attempt: int
+    attempt_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLog:
+    """JSON Lines, as the attempt wrote them."""
+
+    attempt: int
+    attempt_id: UUID
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """Where a job stands, with what the next decision about it may need."""
 

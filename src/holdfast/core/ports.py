@@ -12,7 +12,7 @@ P6. tick may run in any number of processes at once.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -37,7 +37,7 @@ from holdfast.core.commands import (
     TickReport,
     Worker,
 )
-from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.job import Attempt, AttemptLog, ClaimedJob, Job, Lease, LogKey, Upstream
 
 
 class Clock(Protocol):
@@ -108,7 +108,11 @@ class Store(Protocol):
 
     async def resume(self, queue: str) -> None: ...
 
-    async def register(self, worker_id: UUID, *, name: str) -> None: ...
+    async def register(
+        self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> None:
+        """A worker is there. What it serves is kept for people who ask; a claim says for itself what it wants."""
+        ...
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer: ...
 
@@ -118,4 +122,30 @@ class Store(Protocol):
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         """Sleep until jobs may have become claimable in one of the queues. A hint, never a promise."""
+        ...
+
+
+class LogStore(Protocol):
+    """Execution logs: what handlers said, an object an attempt, outside the database.
+
+    L1. A log is never the truth: its loss changes no job.
+    L2. Logs are found by the job's ID and the day it was created, so that retention can drop whole days.
+    """
+
+    async def open(self) -> None:
+        """ConfigError where the place cannot be reached or written."""
+        ...
+
+    async def close(self) -> None: ...
+
+    async def write(self, entry: LogKey, data: bytes) -> None:
+        """Put the whole log of an attempt, in place of what was there."""
+        ...
+
+    async def read(self, job_id: UUID, *, created_at: datetime) -> list[AttemptLog]:
+        """Oldest attempt first."""
+        ...
+
+    async def remove_before(self, day: date) -> int:
+        """Remove the logs of jobs created before that day; how many objects that were."""
         ...
