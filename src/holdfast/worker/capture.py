@@ -23,33 +23,25 @@ import logging
 import os
 import sys
 import threading
-import time
-from collections import deque
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from typing import Any, Final, TextIO
 
-import msgspec
-
 from holdfast.core.errors import UsageError
 from holdfast.worker.context import LOG
+from holdfast.worker.log_lines import (
+    LOG_LIMIT_BYTES,
+    MIN_LOG_LIMIT_BYTES,
+    Kept,
+    Line,
+    encode,
+    line_characters,
+    overwritten,
+    print_line,
+    worker_line,
+)
 
-LOG_LIMIT_BYTES: Final = 64 * 1024
-MIN_LOG_LIMIT_BYTES: Final = 4 * 1024
-MAX_LOGGER_CHARACTERS: Final = 100
-OMISSION_BYTES: Final = 256
-"""Kept free for the line that says what was left out."""
-
-
-class Line(msgspec.Struct, kw_only=True, gc=False):
-    """One line of an execution log, as it is stored."""
-
-    ts_ms: int
-    level: str
-    stream: str
-    """log, stdout or stderr."""
-    logger: str
-    message: str
+__all__ = ["LOG_LIMIT_BYTES", "Capture", "Line", "install", "uninstall"]
 
 
 class Capture:
@@ -63,7 +55,7 @@ class Capture:
                 f"an execution log of {limit_bytes} bytes is too small: give at least {MIN_LOG_LIMIT_BYTES}"
             )
         self._limit_bytes = limit_bytes
-        self._kept: _Kept | None = None
+        self._kept: Kept | None = None
         self._partials: dict[str, str] | None = None
         self._adopted = b""
         self.echo = echo
@@ -84,25 +76,25 @@ class Capture:
     def data(self) -> bytes:
         """JSON Lines, as of now; a line that has no end yet is included."""
         with _lock:
-            kept = _Kept(self._limit_bytes) if self._kept is None else self._kept
+            kept = Kept(self._limit_bytes) if self._kept is None else self._kept
             if self._partials:
                 kept = kept.copy()
                 for stream, text in self._partials.items():
-                    line = _print_line(stream, text)
-                    kept.add(line.ts_ms, self._encode(line))
+                    line = print_line(stream, text)
+                    kept.add(line.ts_ms, encode(line, limit_bytes=self._limit_bytes))
             return kept.data() + self._adopted
 
     def add(self, line: Line) -> None:
-        encoded = self._encode(line)
+        encoded = encode(line, limit_bytes=self._limit_bytes)
         with _lock:
             if self._kept is None:
-                self._kept = _Kept(self._limit_bytes)
+                self._kept = Kept(self._limit_bytes)
             self._kept.add(line.ts_ms, encoded)
             self.version += 1
 
     def note(self, message: str, *, level: str = "INFO") -> None:
         """A line of the worker's own: why the attempt was ended, for instance."""
-        self.add(Line(ts_ms=_now_ms(), level=level, stream="log", logger="holdfast.worker", message=message))
+        self.add(worker_line(message, level=level))
 
     def adopt(self, data: bytes) -> None:
         """The whole log, so far, of this attempt in its child process; it stands after what was captured here."""
@@ -113,99 +105,21 @@ class Capture:
     def write(self, stream: str, text: str) -> None:
         """Printed text: lines are stored as they end."""
         for line in self._ended_lines(stream, text):
-            self.add(_print_line(stream, line))
+            self.add(print_line(stream, line))
 
     def _ended_lines(self, stream: str, text: str) -> list[str]:
         with _lock:
             if self._partials is None:
                 self._partials = {}
             *lines, rest = (self._partials.pop(stream, "") + text).split("\n")
-            rest = _overwritten(rest)
-            if len(rest) > self._line_characters:
+            rest = overwritten(rest)
+            if len(rest) > line_characters(self._limit_bytes):
                 lines.append(rest)
             elif rest:
                 self._partials[stream] = rest
             if text:
                 self.version += 1
         return lines
-
-    @property
-    def _line_characters(self) -> int:
-        return self._limit_bytes // 8
-
-    def _encode(self, line: Line) -> bytes:
-        line.logger = _shortened(line.logger, MAX_LOGGER_CHARACTERS)
-        line.message = _shortened(line.message, self._line_characters)
-        encoded = _encoded(line)
-        if len(encoded) > self._limit_bytes // 4:
-            # Control characters and emoji take up to six bytes each.
-            line.message = _shortened(line.message, self._line_characters // 4)
-            encoded = _encoded(line)
-        return encoded
-
-
-class _Kept:
-    """The first and the last encoded lines of a log; the middle is counted and let go."""
-
-    __slots__ = (
-        "head",
-        "head_room",
-        "limit_bytes",
-        "omitted_at_ms",
-        "omitted_bytes",
-        "omitted_lines",
-        "tail",
-        "tail_room",
-    )
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.head: list[bytes] = []
-        self.tail: deque[tuple[int, bytes]] = deque()
-        self.head_room = limit_bytes // 2
-        self.tail_room = limit_bytes - limit_bytes // 2 - OMISSION_BYTES
-        self.omitted_lines = 0
-        self.omitted_bytes = 0
-        self.omitted_at_ms = 0
-
-    def add(self, ts_ms: int, encoded: bytes) -> None:
-        size = len(encoded)
-        if not self.tail and size <= self.head_room:
-            self.head.append(encoded)
-            self.head_room -= size
-            return
-        self.tail.append((ts_ms, encoded))
-        self.tail_room -= size
-        while self.tail_room < 0:
-            self.omitted_at_ms, omitted = self.tail.popleft()
-            self.tail_room += len(omitted)
-            self.omitted_lines += 1
-            self.omitted_bytes += len(omitted)
-
-    def copy(self) -> "_Kept":
-        other = _Kept(self.limit_bytes)
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.head, other.tail = list(self.head), self.tail.copy()
-        return other
-
-    def data(self) -> bytes:
-        parts = list(self.head)
-        if self.omitted_lines:
-            message = f"… {self.omitted_lines} lines ({self.omitted_bytes} bytes) left out …"
-            parts.append(
-                _encoded(
-                    Line(
-                        ts_ms=self.omitted_at_ms,
-                        level="WARNING",
-                        stream="log",
-                        logger="holdfast.worker",
-                        message=message,
-                    )
-                )
-            )
-        parts.extend(encoded for _, encoded in self.tail)
-        return b"".join(parts)
 
 
 def install() -> None:
@@ -379,46 +293,12 @@ def _raw_message(record: logging.LogRecord) -> str:
         return f"a record at {record.pathname}:{record.lineno} that cannot be formatted"
 
 
-def _print_line(stream: str, text: str) -> Line:
-    return Line(ts_ms=_now_ms(), level="INFO", stream=stream, logger="", message=_overwritten(text).rstrip("\r"))
-
-
-def _overwritten(text: str) -> str:
-    """What a terminal would show of a line that was written over and over: progress bars do that."""
-    if "\r" not in text:
-        return text
-    line = text.rstrip("\r")
-    return line.rpartition("\r")[2] + text[len(line) :]
-
-
-def _shortened(text: str, limit_characters: int) -> str:
-    if len(text) <= limit_characters:
-        return text
-    half = limit_characters // 2
-    return f"{text[:half]} … {len(text) - 2 * half} characters left out … {text[-half:]}"
-
-
-def _encoded(line: Line) -> bytes:
-    try:
-        return _ENCODER.encode(line) + b"\n"
-    except UnicodeEncodeError:  # lone surrogates
-        line.message = line.message.encode("utf-8", "backslashreplace").decode()
-        line.logger = line.logger.encode("utf-8", "backslashreplace").decode()
-        line.level = line.level.encode("utf-8", "backslashreplace").decode()
-        return _ENCODER.encode(line) + b"\n"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def _renew_lock() -> None:
     global _lock
     _lock = threading.RLock()
 
 
 _current: ContextVar[Capture | None] = ContextVar("holdfast_capture", default=None)
-_ENCODER: Final = msgspec.json.Encoder()
 _FORMATTER: Final = logging.Formatter()
 # One lock for all, held for the length of an append, and of one kind with what a signal handler or a finalizer that
 # prints needs: the thread that holds it may come again.
