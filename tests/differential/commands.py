@@ -611,7 +611,8 @@ class Registering:
 
     def prepare(self, book: Book) -> Call:
         worker, name = WORKERS[self.worker], f"host-{self.worker}"
-        return Call("register", worker, lambda side: side.store.register(worker, name=name))
+        serves = {"queues": QUEUES[: self.worker], "types": TYPES[: self.worker]}
+        return Call("register", worker, lambda side: side.store.register(worker, name=name, **serves))
 
 
 @dataclass(frozen=True, slots=True)

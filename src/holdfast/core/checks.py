@@ -239,9 +239,22 @@ def require_valid_queue(queue: str) -> None:
         raise InvalidInput(faults)
 
 
-def require_valid_worker(name: str) -> None:
-    if faults := list(_text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS)):
+def require_valid_worker(name: str, *, queues: Sequence[str] = (), types: Sequence[str] = ()) -> None:
+    faults = list(_text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS))
+    faults += _list_faults("queues", queues, limits.MAX_WORKER_QUEUES, limits.MAX_QUEUE_CHARACTERS)
+    faults += _list_faults("types", types, limits.MAX_WORKER_TYPES, limits.MAX_TYPE_CHARACTERS)
+    if faults:
         raise InvalidInput(faults)
+
+
+def _list_faults(field: str, texts: Any, most: int, most_characters: int) -> Iterable[Fault]:
+    if not isinstance(texts, tuple | list):
+        yield Fault(field=field, problem=f"are {type(texts).__name__}, not a sequence of text")
+        return
+    if len(texts) > most:
+        yield Fault(field=field, problem=f"are {len(texts)}", limit=str(most))
+    for text in texts:
+        yield from _text_faults(0, field, text, most_characters)
 
 
 def require_valid_tick(tick: Tick) -> None:

@@ -312,6 +312,10 @@ class Worker:
     seen_at: datetime
     is_lost: bool
     running: int
+    queues: tuple[str, ...] = ()
+    """Which it serves; none where it did not say, and may serve any."""
+    types: tuple[str, ...] = ()
+    """Which it has handlers for; none where it did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

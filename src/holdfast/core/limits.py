@@ -68,6 +68,8 @@ WORKER_TIMEOUT_SECONDS: Final = 15.0
 EXTEND_AFTER_FRACTION: Final = 1 / 3
 """A lease is extended by the first heartbeat after this part of its visibility timeout has passed."""
 MAX_WORKER_NAME_CHARACTERS: Final = 255
+MAX_WORKER_QUEUES: Final = MAX_CLAIM_QUEUES
+MAX_WORKER_TYPES: Final = 10_000
 UNKNOWN_TYPE_DELAY_SECONDS: Final = 30.0
 
 # Retention, counted from completed_at and never shorter than the idempotency window

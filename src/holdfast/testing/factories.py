@@ -94,9 +94,11 @@ async def submit_chain(store: Store, length: int, **overrides: Any) -> list[UUID
 # claim
 
 
-async def register(store: Store, name: str = "worker") -> UUID:
+async def register(
+    store: Store, name: str = "worker", *, queues: Sequence[str] = (), types: Sequence[str] = ()
+) -> UUID:
     worker = uuid4()
-    await store.register(worker, name=name)
+    await store.register(worker, name=name, queues=queues, types=types)
     return worker
 
 

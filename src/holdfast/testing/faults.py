@@ -145,8 +145,10 @@ class FaultyStore:
     async def resume(self, queue: str) -> None:
         await self._do("resume", lambda: self._store.resume(queue))
 
-    async def register(self, worker_id: UUID, *, name: str) -> None:
-        await self._do("register", lambda: self._store.register(worker_id, name=name))
+    async def register(
+        self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> None:
+        await self._do("register", lambda: self._store.register(worker_id, name=name, queues=queues, types=types))
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._do("heartbeat", lambda: self._store.heartbeat(heartbeat))

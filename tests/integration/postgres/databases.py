@@ -13,7 +13,21 @@ LONG_SECONDS = 20.0
 """Far more than anything here takes."""
 STANDS = ("ready", "waiting", "running", "ended")
 """The four tables that a job can stand in."""
-TABLES = (*STANDS, "job", "edge", "mark", "idempotency", "tag", "attempt", "note", "worker", "pause", "tally", "beat")
+OTHERS = (
+    "job",
+    "edge",
+    "mark",
+    "idempotency",
+    "tag",
+    "attempt",
+    "note",
+    "worker",
+    "pause",
+    "tally",
+    "beat",
+    "cron_slot",
+)
+TABLES = (*STANDS, *OTHERS)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import sys
 from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -16,7 +17,16 @@ from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Una
 from holdfast.core.priority import Priority
 from holdfast.core.states import TERMINAL, WAITING, State
 from holdfast.stores.postgres import PostgresStore, migrate
-from holdfast.testing.factories import job_in_state, new_job, read_one, running_job, submit_one
+from holdfast.testing.factories import (
+    after,
+    job_in_state,
+    new_job,
+    read_one,
+    read_state,
+    running_job,
+    settle,
+    submit_one,
+)
 from tests.conftest import NewDatabase
 from tests.integration.postgres.callers import with_asyncpg
 from tests.integration.postgres.databases import TABLES, connected, fetch, listening, opened
@@ -81,6 +91,61 @@ async def test_a_second_migration_changes_nothing(new_database: NewDatabase) -> 
     assert await shape_of(fresh) == shape
     async with opened(fresh) as store:
         assert (await read_one(store, job_id)).id == job_id
+
+
+async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, UUID]:
+    """A database as the first version left it: a job in every state, and a worker."""
+    await migrate.upgrade(url, revision="0001")
+    worker = uuid4()
+    await fetch(
+        url,
+        "INSERT INTO holdfast.worker (id, name, registered_at, seen_at) VALUES ($1, 'old', now(), now())",
+        worker,
+    )
+    with monkeypatch.context() as as_before:
+        as_before.setattr(migrate, "head", lambda: "0001")
+        async with opened(url) as store:
+            waiting = await submit_one(store, tags={"a": "b"}, key="k")
+            delayed = await submit_one(store, delay_seconds=3600.0)
+            pending = await submit_one(store, dependencies=after(waiting))
+            running = await running_job(store, worker=worker)
+            ended = await running_job(store, worker=worker)
+            await settle(store, ended)
+    return {"SCHEDULED": waiting, "DELAYED": delayed, "PENDING": pending, "RUNNING": running.id, "COMPLETED": ended.id}
+
+
+async def test_a_database_of_the_first_version_keeps_its_data(
+    new_database: NewDatabase, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = new_database()
+    jobs = await first_version_with_data(fresh, monkeypatch)
+    assert "run: holdfast migrate" in await refusal(fresh, SchemaMismatch)
+    await migrate.upgrade(fresh)
+    assert await shape_of(fresh) == await shape_of(url)
+    async with opened(fresh) as store:
+        assert {state: (await read_state(store, job_id)).value for state, job_id in jobs.items()} == {
+            state: state for state in jobs
+        }
+        (worker,) = await store.read_workers()
+        assert (worker.name, worker.running, worker.queues, worker.types) == ("old", 1, (), ())
+        await store.register(worker.id, name="new", queues=("media",), types=("resize",))
+        (worker,) = await store.read_workers()
+        assert (worker.queues, worker.types) == (("media",), ("resize",))
+
+
+async def test_a_program_of_the_first_version_that_is_still_open_goes_on(
+    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns come with defaults: its statements, which do not know them, still work."""
+    fresh = new_database()
+    await first_version_with_data(fresh, monkeypatch)
+    await migrate.upgrade(fresh)
+    first = (
+        "INSERT INTO holdfast.worker (id, name, registered_at, seen_at) VALUES (gen_random_uuid(), 'w', now(), now())"
+    )
+    await fetch(fresh, first)
+    async with opened(fresh) as store:
+        assert {worker.queues for worker in await store.read_workers()} == {()}
 
 
 @pytest.mark.parametrize("by", ["asyncpg", "psql"])

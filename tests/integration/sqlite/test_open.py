@@ -1,15 +1,17 @@
 """Opening a file: its tables are made, an unfit one is refused with the fix."""
 
+import asyncio
 import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from holdfast.core.errors import ConfigError, SchemaMismatch, UsageError
 from holdfast.core.states import State
-from holdfast.stores.sqlite import SQLiteStore
+from holdfast.stores.sqlite import SQLiteStore, schema
 from holdfast.testing.factories import read_state, submit_one
 from tests.integration.sqlite.conftest import OpenStore
 
@@ -82,6 +84,56 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> N
         await store.open()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("holdfast_tally",)]
+
+
+async def file_of_the_first_version(path: Path, monkeypatch: pytest.MonkeyPatch) -> UUID:
+    """With a job and a worker in it."""
+    first = schema._migrations()[:1]
+    with monkeypatch.context() as as_before:
+        as_before.setattr(schema, "_migrations", lambda: first)
+        store = SQLiteStore(path)
+        await store.open()
+        job_id = await submit_one(store, tags={"a": "b"}, key="k")
+        await store.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        worker = (UUID(int=1).bytes, "old")
+        connection.execute("INSERT INTO holdfast_worker (id, name, registered_at, seen_at) VALUES (?, ?, 0, 0)", worker)
+    return job_id
+
+
+def shape_of(path: Path) -> set[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = {(t, row[1]) for t in tables for row in connection.execute(f"PRAGMA table_info({t})")}
+        indexes = connection.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index'").fetchall()
+        return columns | set(indexes)
+
+
+async def test_a_file_of_the_first_version_keeps_its_data(
+    path: Path, tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await file_of_the_first_version(path, monkeypatch)
+    store = await open_store()
+    assert await read_state(store, job_id) is State.SCHEDULED
+    assert await submit_one(store, key="k") == job_id
+    (worker,) = await store.read_workers()
+    assert (worker.name, worker.queues, worker.types) == ("old", (), ())
+    await store.register(worker.id, name="new", queues=("media",), types=("resize",))
+    (worker,) = await store.read_workers()
+    assert (worker.queues, worker.types) == (("media",), ("resize",))
+    fresh = SQLiteStore(tmp_path / "fresh.db")
+    await fresh.open()
+    await fresh.close()
+    assert shape_of(path) == shape_of(tmp_path / "fresh.db")
+
+
+async def test_many_open_a_file_of_the_first_version_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = await file_of_the_first_version(path, monkeypatch)
+    stores = [SQLiteStore(path) for _ in range(6)]
+    await asyncio.gather(*(store.open() for store in stores))
+    assert [await read_state(store, job_id) for store in stores] == [State.SCHEDULED] * 6
+    for store in stores:
+        await store.close()
 
 
 async def test_opening_and_closing_twice_is_harmless(path: Path, store: SQLiteStore) -> None:

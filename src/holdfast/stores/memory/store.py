@@ -313,6 +313,8 @@ class MemoryStore:
                 seen_at=worker.seen_at,
                 is_lost=worker.is_lost,
                 running=len(tx.leases_of(worker.id)),
+                queues=worker.queues,
+                types=worker.types,
             )
             for worker in sorted(self._tables.workers.values(), key=lambda w: (w.registered_at, w.id))
         ]
@@ -328,12 +330,14 @@ class MemoryStore:
         self._tables.paused.discard(queue)
         self._wakeups.wake({queue})
 
-    async def register(self, worker_id: UUID, *, name: str) -> None:
-        require_valid_worker(name)
+    async def register(
+        self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> None:
+        require_valid_worker(name, queues=queues, types=types)
         now = self._clock.now()
         known = self._tables.workers.get(worker_id)
         registered_at = known.registered_at if known else now
-        self._tables.workers[worker_id] = WorkerRow(worker_id, name, registered_at, now)
+        self._tables.workers[worker_id] = WorkerRow(worker_id, name, registered_at, now, tuple(queues), tuple(types))
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return self._run(lambda tx: self._heartbeat(tx, heartbeat))

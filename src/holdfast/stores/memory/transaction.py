@@ -27,6 +27,8 @@ class WorkerRow:
     name: str
     registered_at: datetime
     seen_at: datetime
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     is_lost: bool = False
 
 

@@ -40,7 +40,7 @@ def head() -> str:
     return current
 
 
-async def upgrade(url: str, *, schema: str = "holdfast") -> None:
+async def upgrade(url: str, *, schema: str = "holdfast", revision: str = "head") -> None:
     async def connect(*_: Any, **__: Any) -> asyncpg.Connection:
         return await open_connection(url, statement_cache_size=0)
 
@@ -50,17 +50,17 @@ async def upgrade(url: str, *, schema: str = "holdfast") -> None:
     try:
         with translated():
             async with engine.begin() as connection:
-                await connection.run_sync(_upgrade, schema)
+                await connection.run_sync(_upgrade, schema, revision)
     finally:
         await engine.dispose()
 
 
-def _upgrade(connection: Connection, schema: str) -> None:
+def _upgrade(connection: Connection, schema: str, revision: str) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK_NUMBER})
     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"))
     settings = config(schema)
     settings.attributes["connection"] = connection
-    command.upgrade(settings, "head")
+    command.upgrade(settings, revision)
 
 
 def sql(*, schema: str = "holdfast") -> str:

@@ -165,6 +165,8 @@ class Reader:
                 seen_at=row["seen_at"],
                 is_lost=row["is_lost"],
                 running=row["running"],
+                queues=tuple(row["queues"]),
+                types=tuple(row["types"]),
             )
             for row in rows
         ]

@@ -439,15 +439,19 @@ class PostgresStore:
             handed_back=handed_back,
         )
 
-    async def register(self, worker_id: UUID, *, name: str) -> None:
-        require_valid_worker(name)
+    async def register(
+        self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> None:
+        require_valid_worker(name, queues=queues, types=types)
         sql = f"""
-            INSERT INTO {self._sql.schema}.worker AS w (id, name, registered_at, seen_at)
-            SELECT $1::uuid, $2::text, clock.now, clock.now
+            INSERT INTO {self._sql.schema}.worker AS w (id, name, queues, types, registered_at, seen_at)
+            SELECT $1::uuid, $2::text, $4::text[], $5::text[], clock.now, clock.now
             FROM (SELECT coalesce($3::timestamptz, clock_timestamp()) AS now) clock
-            ON CONFLICT (id) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, is_lost = false
+            ON CONFLICT (id) DO UPDATE SET
+                name = excluded.name, queues = excluded.queues, types = excluded.types,
+                seen_at = excluded.seen_at, is_lost = false
         """
-        await self._fetch(sql, worker_id, name, self._now)
+        await self._fetch(sql, worker_id, name, self._now, list(queues), list(types))
 
     async def leave(self, worker_id: UUID) -> None:
         async def verb(tx: PostgresTransaction) -> None:

@@ -340,6 +340,8 @@ def worker_from(row: NamedRow) -> Worker:
         seen_at=from_microseconds(row["seen_at"]),
         is_lost=bool(row["is_lost"]),
         running=row["running"],
+        queues=tuple(json.loads(row["queues"])),
+        types=tuple(json.loads(row["types"])),
     )
 
 

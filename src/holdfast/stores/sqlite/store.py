@@ -6,6 +6,7 @@ is the verb as all stores share it.
 """
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, closing
@@ -253,9 +254,12 @@ class SQLiteStore:
 
         await self._write(work)
 
-    async def register(self, worker_id: UUID, *, name: str) -> None:
-        require_valid_worker(name)
-        await self._write(lambda tx: tx.run("heartbeat.register", worker_id.bytes, name, tx.now_microseconds))
+    async def register(
+        self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> None:
+        require_valid_worker(name, queues=queues, types=types)
+        given = (worker_id.bytes, name, json.dumps(queues), json.dumps(types))
+        await self._write(lambda tx: tx.run("heartbeat.register", *given, tx.now_microseconds))
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._write(lambda tx: beat(tx, heartbeat))

@@ -264,10 +264,15 @@ def report(world: World, reports: Sequence[Report]) -> list[ReportAnswer]:
 # workers
 
 
-def register(world: World, worker_id: UUID, name: str) -> None:
+def register(
+    world: World, worker_id: UUID, name: str, *, serves: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+) -> None:
     known = world.workers.get(worker_id)
     registered_at = known.registered_at if known else world.now
-    world.workers[worker_id] = ModelWorker(id=worker_id, name=name, registered_at=registered_at, seen_at=world.now)
+    queues, types = serves
+    world.workers[worker_id] = ModelWorker(
+        id=worker_id, name=name, registered_at=registered_at, seen_at=world.now, queues=queues, types=types
+    )
 
 
 def heartbeat(world: World, heartbeat: Heartbeat) -> HeartbeatAnswer:

@@ -110,8 +110,8 @@ class Model:
     def resume(self, queue: str) -> None:
         self.world.paused.discard(queue)
 
-    def register(self, worker_id: UUID, *, name: str) -> None:
-        leasing.register(self._now(), worker_id, name)
+    def register(self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()) -> None:
+        leasing.register(self._now(), worker_id, name, serves=(tuple(queues), tuple(types)))
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return leasing.heartbeat(self._now(), heartbeat)

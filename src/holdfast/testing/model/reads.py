@@ -133,6 +133,8 @@ def workers(world: World) -> list[Worker]:
             seen_at=worker.seen_at,
             is_lost=worker.is_lost,
             running=len(world.leases_of(worker.id)),
+            queues=worker.queues,
+            types=worker.types,
         )
         for worker in sorted(world.workers.values(), key=lambda worker: (worker.registered_at, worker.id))
     ]

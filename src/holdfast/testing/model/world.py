@@ -75,6 +75,8 @@ class ModelWorker:
     name: str
     registered_at: datetime
     seen_at: datetime
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     is_lost: bool = False
 
 

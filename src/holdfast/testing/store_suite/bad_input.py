@@ -268,6 +268,8 @@ async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreH
         "pause": lambda: store.pause(text),
         "resume": lambda: store.resume(text),
         "register": lambda: store.register(uuid4(), name=text),
+        "register of a queue": lambda: store.register(uuid4(), name="w", queues=(text,)),
+        "register of a type": lambda: store.register(uuid4(), name="w", types=(text,)),
     }
     accepted = [name for name, call in calls.items() if not await _is_refused(call)]
     assert accepted == []
@@ -289,6 +291,15 @@ async def test_questions_out_of_bounds_are_refused(harness: StoreHarness) -> Non
         "pause of a long name": lambda: store.pause("x" * 256),
         "worker without a name": lambda: store.register(uuid4(), name=""),
         "worker with a long name": lambda: store.register(uuid4(), name="x" * 256),
+        "worker of a queue without a name": lambda: store.register(uuid4(), name="w", queues=("",)),
+        "worker of a long type": lambda: store.register(uuid4(), name="w", types=("x" * 256,)),
+        "worker of a text": lambda: store.register(uuid4(), name="w", queues="default"),
+        "worker of too many queues": lambda: store.register(
+            uuid4(), name="w", queues=[str(n) for n in range(limits.MAX_WORKER_QUEUES + 1)]
+        ),
+        "worker of too many types": lambda: store.register(
+            uuid4(), name="w", types=[str(n) for n in range(limits.MAX_WORKER_TYPES + 1)]
+        ),
         "tick of no batch": lambda: store.tick(Tick(batch=0)),
     }
     accepted = [name for name, call in calls.items() if not await _is_refused(call)]

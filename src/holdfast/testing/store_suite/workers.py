@@ -57,6 +57,31 @@ async def test_a_registered_worker_can_be_read(harness: StoreHarness) -> None:
     ]
 
 
+async def test_what_a_worker_serves_can_be_read(harness: StoreHarness) -> None:
+    """register; a worker that does not say may serve anything."""
+    queues, types = ("media", "mail ü", "default"), ("resize", 'odd "name"')
+    worker = await register(harness.store, queues=queues, types=types)
+    silent = await register(harness.store)
+    served = {one.id: (one.queues, one.types) for one in await harness.store.read_workers()}
+    assert served == {worker: (queues, types), silent: ((), ())}
+
+
+async def test_a_worker_that_registers_again_serves_what_it_says_now(harness: StoreHarness) -> None:
+    """register: the newest word counts, and a heartbeat changes nothing of it."""
+    worker = await register(harness.store, queues=("media",), types=("resize",))
+    await harness.store.register(worker, name="worker", queues=["mail"], types=["send", "bounce"])
+    await beat(harness, worker)
+    read = await read_worker(harness, worker)
+    assert (read.queues, read.types) == (("mail",), ("send", "bounce"))
+
+
+async def test_a_worker_may_claim_what_it_did_not_say(harness: StoreHarness) -> None:
+    """register: what it serves is for people; a claim says for itself what it wants."""
+    job_id = await submit_one(harness.store, queue="other", type="send")
+    worker = await register(harness.store, queues=("media",), types=("resize",))
+    assert (await claim_one(harness.store, worker, queues=("other",))).id == job_id
+
+
 async def test_a_worker_is_seen_when_it_beats_and_its_jobs_are_counted(harness: StoreHarness) -> None:
     """SPEC 1 Lease length: one statement carries liveness."""
     worker = await register(harness.store)

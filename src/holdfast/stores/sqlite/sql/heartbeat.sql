@@ -1,8 +1,10 @@
 -- register, heartbeat and leave: a worker is there, its leases go on, it is gone. ?1 is the worker.
 
 -- [register]
-INSERT INTO holdfast_worker (id, name, registered_at, seen_at) VALUES (?1, ?2, ?3, ?3)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, is_lost = 0
+-- ?3, ?4: what it serves, as JSON arrays.
+INSERT INTO holdfast_worker (id, name, queues, types, registered_at, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+ON CONFLICT (id) DO UPDATE SET
+    name = excluded.name, queues = excluded.queues, types = excluded.types, seen_at = excluded.seen_at, is_lost = 0
 
 -- [seen]
 UPDATE holdfast_worker SET seen_at = ?2 WHERE id = ?1 AND NOT is_lost

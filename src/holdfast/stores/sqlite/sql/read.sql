@@ -90,7 +90,7 @@ WHERE t.state = 'SCHEDULED' AND t.jobs > 0
 GROUP BY t.queue
 
 -- [workers]
-SELECT w.id, w.name, w.registered_at, w.seen_at, w.is_lost,
+SELECT w.id, w.name, w.registered_at, w.seen_at, w.is_lost, w.queues, w.types,
     (SELECT count(*) FROM holdfast_running r WHERE r.owner = w.id) AS running
 FROM holdfast_worker w
 ORDER BY w.registered_at, w.id
