@@ -26,7 +26,7 @@ def create_store(url: str) -> Store:
     maker = _MAKERS.get(scheme)
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
-        raise ConfigError(f"{_without_password(url)!r} names no store; a URL starts with one of {known}")
+        raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
     return maker(url)
 
 
@@ -90,7 +90,7 @@ def _switch(options: dict[str, str], name: str) -> bool:
     return _SWITCHES[value]
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     parts = urlsplit(url)
     if parts.password is None:
         return url
