@@ -150,3 +150,17 @@ class SchemaMissing(ConfigError):
 
 class SchemaMismatch(ConfigError):
     code = "schema_mismatch"
+
+
+class WorkerStuck(HoldfastError):
+    """Handlers that do not return hold half of a worker's slots: only a new process has them free again."""
+
+    code = "worker_stuck"
+
+    def __init__(self, *, handlers: str, slots: int) -> None:
+        self.handlers = handlers
+        self.slots = slots
+        super().__init__(
+            f"{slots} slots are held by handlers that did not return after they were ended: {handlers}; "
+            "give them isolation='process', or let them look at ctx.cancelled"
+        )

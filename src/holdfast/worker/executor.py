@@ -1,0 +1,310 @@
+"""Runs attempts: decodes the payload, calls the handler where it belongs, and turns what happens into an outcome.
+
+X1. Every attempt that is started ends in exactly one settlement, whatever its handler does: returns what cannot be
+    written, raises, exits, never returns.
+X2. An attempt that outlives its execution timeout is ended: a coroutine is cancelled, a child process killed, a thread
+    told. A thread cannot be killed: its job is settled, its slot stays taken until it returns.
+X3. A coroutine that ignores its cancellation for ``STUBBORN_SECONDS`` is treated like such a thread.
+X4. A copy of this process that a handler forked never settles anything.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.commands import Completed, HandedBack, NewJob, Outcome, Settlement, Stopped
+from holdfast.core.errors import Unavailable
+from holdfast.core.failures import Category, Failure
+from holdfast.core.job import ClaimedJob, Upstream
+from holdfast.core.ports import Store
+from holdfast.worker.context import Context, UpstreamResult
+from holdfast.worker.handler import Isolation, Registry
+from holdfast.worker.middleware import Execution, Middleware, around_execute
+from holdfast.worker.outcomes import failed, failed_with, require_storable, timed_out
+from holdfast.worker.patience import Patience
+from holdfast.worker.reporter import Reporter
+from holdfast.worker.running import Ending, Running
+from holdfast.worker.threads import ThreadPool
+
+if TYPE_CHECKING:
+    from holdfast.worker.processes import ProcessPool
+
+STUBBORN_SECONDS: Final = 5.0
+MEMORY: Final = 0.1
+"""How much the newest attempt counts in the mean duration."""
+EXIT_FORKED: Final = 70
+
+
+class Executor:
+    """``on_settlement`` takes the outcomes, ``on_free`` is called when a slot has become free."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        registry: Registry,
+        reporter: Reporter,
+        middleware: Sequence[Middleware],
+        concurrency: int,
+        on_settlement: Callable[[Settlement], None],
+        on_free: Callable[[Running], None],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._reporter = reporter
+        self._middleware = tuple(middleware)
+        self._concurrency = concurrency
+        self._on_settlement = on_settlement
+        self._on_free = on_free
+        self._loop = reporter.loop
+        self._threads = ThreadPool(concurrency)
+        self._processes: ProcessPool | None = None
+        self._calls: dict[Isolation, Callable[[Running, Execution], Awaitable[Outcome]]] = {
+            Isolation.LOOP: self._on_loop,
+            Isolation.THREAD: self._in_thread,
+            Isolation.PROCESS: self._in_process,
+        }
+        self._process_id = os.getpid()
+        self._timer: asyncio.TimerHandle | None = None
+        self.running: dict[UUID, Running] = {}
+        self.mean_seconds: float | None = None
+        """How long an attempt takes, the newest counting most."""
+
+    def start(self, job: ClaimedJob) -> None:
+        running = Running(job, self._registry[job.type], reporter=self._reporter, now=self._loop.time())
+        self.running[job.lease.token] = running
+        if self._timer is None or self._timer.when() > running.deadline:
+            self._watch(running.deadline)
+        task = self._loop.create_task(self._run(running))
+        running.stop = task.cancel
+
+    @property
+    def stuck(self) -> list[Running]:
+        """Settled, but their handlers have not returned."""
+        return [one for one in self.running.values() if one.is_stuck]
+
+    def end_all(self, ending: Ending) -> None:
+        for one in list(self.running.values()):
+            self.end(one, ending)
+
+    def end(self, running: Running, ending: Ending) -> None:
+        if running.ending is None:
+            running.end(ending)
+            self._loop.call_later(STUBBORN_SECONDS, self._give_up, running)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._processes is not None:
+            await self._processes.close()
+        self._threads.close()
+
+    # deadlines: one timer for all, at the earliest
+
+    def _watch(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._end_late_ones)
+
+    def _end_late_ones(self) -> None:
+        now = self._loop.time()
+        self._timer = None
+        soonest = None
+        for one in list(self.running.values()):
+            if one.ending is not None:
+                continue
+            if one.deadline <= now:
+                self.end(one, Ending.TIMEOUT)
+            elif soonest is None or one.deadline < soonest:
+                soonest = one.deadline
+        if soonest is not None:
+            self._watch(soonest)
+
+    # one attempt
+
+    async def _run(self, running: Running) -> None:
+        running.capture.activate()  # for this task, which ends with the attempt
+        if running.handler.isolation is Isolation.LOOP and not self._middleware and not running.job.has_dependencies:
+            outcome = await self._on_loop(running, None)
+        else:
+            outcome = await self._prepared(running)
+        if os.getpid() != self._process_id:
+            os._exit(EXIT_FORKED)
+        if running.ending is not None:
+            _forget_cancellation()
+        if not running.capture.is_empty:
+            await self._reporter.write_log(running)
+        if not running.is_stuck or running.handler.isolation is not Isolation.THREAD:
+            self._free(running)
+        self._settle(running, outcome)
+
+    async def _on_loop(self, running: Running, execution: Execution | None) -> Outcome:
+        handler, job = running.handler, running.job
+        signature = handler.signature
+        try:
+            arguments = signature.decode(job.payload)
+            if execution is None and not signature.wants_context:
+                value = await handler.function(**arguments)
+                spawned: tuple[NewJob, ...] = ()
+            else:
+                context = execution.context if execution is not None else _context(running, ())
+                value = await (
+                    handler.function(context, **arguments) if signature.wants_context else handler.function(**arguments)
+                )
+                spawned = context.spawned
+            result = signature.encode_result(value)
+            require_storable(result, handler.result_limit_bytes)
+            return Completed(result, spawned)
+        except BaseException as error:
+            return self._unsuccessful(running, error, execution)
+
+    def _unsuccessful(self, running: Running, error: BaseException, execution: Execution | None) -> Outcome:
+        if running.ending is not None:
+            return _ended(running)
+        if execution is not None:
+            execution.error = error
+        return failed_with(running.handler, running.job, error)
+
+    async def _prepared(self, running: Running) -> Outcome:
+        """The long way: what the job waited for is read, and middleware goes around it."""
+        try:
+            upstream = await self._upstream(running) if running.job.has_dependencies else ()
+            execution = Execution(context=_context(running, upstream))
+            call = self._calls[running.handler.isolation]
+            if not self._middleware:
+                return await call(running, execution)
+            return await around_execute(self._middleware, execution, lambda: call(running, execution))
+        except BaseException as error:
+            return self._unsuccessful(running, error, None)
+
+    async def _upstream(self, running: Running) -> tuple[UpstreamResult, ...]:
+        patience = Patience("upstream results")
+        while True:
+            try:
+                return tuple(_upstream_result(one) for one in await self._store.read_upstream(running.job.id))
+            except Unavailable as error:
+                await patience.wait(error)
+
+    async def _in_thread(self, running: Running, execution: Execution) -> Outcome:
+        handler, context = running.handler, execution.context
+        future: asyncio.Future[bytes | None] = self._loop.create_future()
+        is_begun = False
+
+        def call() -> bytes | None:
+            arguments = handler.signature.decode(running.job.payload)
+            value = (
+                handler.function(context, **arguments)
+                if handler.signature.wants_context
+                else handler.function(**arguments)
+            )
+            result = handler.signature.encode_result(value)
+            require_storable(result, handler.result_limit_bytes)
+            return result
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if running.is_stuck:
+                self._free(running)
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(repr(error)))
+            else:
+                future.set_result(result)
+
+        try:
+            self._threads.submit(call, done)
+            is_begun = True
+            return Completed(await future, context.spawned)
+        except BaseException as error:
+            # Ended from outside: the thread goes on, and frees its slot when it returns (X2).
+            running.is_stuck = is_begun and running.ending is not None and future.cancelled()
+            return self._unsuccessful(running, error, execution)
+
+    async def _in_process(self, running: Running, execution: Execution) -> Outcome:
+        from holdfast.worker.processes import ProcessPool, Raised, Returned  # most workers have no such handler
+
+        if self._processes is None:
+            self._processes = ProcessPool(size=self._concurrency)
+        call = self._processes.start(
+            running.handler, running.job, execution.context.upstream, channel=running, capture=running.capture
+        )
+        running.stop = call.kill
+        if running.ending is not None:
+            call.kill()
+        answer = await call.outcome()
+        if isinstance(answer, Returned):
+            return Completed(answer.result, answer.spawned)
+        if running.ending is not None:
+            return _ended(running)
+        if isinstance(answer, Raised):
+            return failed(running.handler, running.job, answer.failure, retry_after=answer.retry_after)
+        failure = Failure(category=Category.SYSTEM, message=answer.message, code="child_died")
+        return failed(running.handler, running.job, failure.bounded())
+
+    # the end
+
+    def _give_up(self, running: Running) -> None:
+        """X3: it was told to stop long ago."""
+        if not running.is_settled and running.job.lease.token in self.running:
+            running.is_stuck = True
+            self._settle(running, _ended(running))
+
+    def _settle(self, running: Running, outcome: Outcome) -> None:
+        if running.is_settled:
+            return
+        running.is_settled = True
+        self._on_settlement(Settlement(lease=running.job.lease, outcome=outcome, progress=running.unreported))
+
+    def _free(self, running: Running) -> None:
+        if self.running.pop(running.job.lease.token, None) is None:
+            return
+        took = self._loop.time() - running.started
+        self.mean_seconds = (
+            took if self.mean_seconds is None else self.mean_seconds + MEMORY * (took - self.mean_seconds)
+        )
+        self._on_free(running)
+
+
+def _ended(running: Running) -> Outcome:
+    """How an attempt ends that was ended from outside."""
+    match running.ending:
+        case Ending.TIMEOUT:
+            return timed_out(running.handler, running.job, running.execution_seconds)
+        case Ending.CANCELLED:
+            return Stopped()
+        case Ending.STALE | Ending.UNCONFIRMED | Ending.SHUTDOWN | None:
+            return HandedBack()
+
+
+def _context(running: Running, upstream: tuple[UpstreamResult, ...]) -> Context:
+    job = running.job
+    options = job.options if job.encoded_options is not None else None
+    return Context(
+        channel=running,
+        job_id=job.id,
+        type=job.type,
+        queue=job.queue,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        attempt_id=job.lease.token,
+        previous_attempt_id=job.previous_attempt_id,
+        correlation_id=options.correlation_id if options is not None else None,
+        tags=options.tags if options is not None else None,
+        checkpoint=job.checkpoint,
+        upstream=upstream,
+    )
+
+
+def _upstream_result(one: Upstream) -> UpstreamResult:
+    result = None if one.result is None else msgspec.json.decode(one.result)
+    return UpstreamResult(job_id=one.job_id, state=one.state, result=result)
+
+
+def _forget_cancellation() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()

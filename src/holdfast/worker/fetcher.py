@@ -1,0 +1,198 @@
+"""Claims jobs ahead of free slots: as many as are used up in a moment, none where jobs take long.
+
+F1. At most one claim is under way. Its answer, if lost, is asked for again with the same nonce, so that no lease is
+    left behind.
+F2. No more jobs of a limited queue are claimed than its limit leaves.
+F3. What was claimed and not started is handed back when the worker stops, and spends no attempt.
+F4. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID, uuid4
+
+from holdfast.core import limits
+from holdfast.core.commands import Claim
+from holdfast.core.errors import Unavailable, WorkerNotFound
+from holdfast.core.job import ClaimedJob
+from holdfast.core.ports import Store
+from holdfast.worker.leases import Leases
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.patience import Patience
+
+PREFETCH_SECONDS: Final = 0.1
+"""Claimed ahead is what the slots use up in this time."""
+MAX_PREFETCH: Final = 600
+MAX_BATCH: Final = 300
+TURNS_TO_STAND: Final = 2
+"""Turns of the loop until a new task that waits has taken its place in the store."""
+
+
+class Fetcher:
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        options: WorkerOptions,
+        *,
+        mean_seconds: Callable[[], float | None],
+        running: Callable[[], int],
+        may_start: Callable[[], bool],
+        on_jobs: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._options = options
+        self._mean_seconds = mean_seconds
+        self._running = running
+        self._may_start = may_start
+        self._on_jobs = on_jobs
+        self._room = asyncio.Event()
+        self._freed = asyncio.Event()
+        self._wakeup: asyncio.Task[None] | None = None
+        self._prefetch_bound = 0
+        self._in_hand: Counter[str] = Counter()
+        self.ready: deque[ClaimedJob] = deque()
+        """Claimed, not started."""
+        self.types: tuple[str, ...] | None = None
+        """Set once a job of an unknown type was met: claims then name those that are known."""
+
+    def note_room(self) -> None:
+        """A slot is free, or there is less in hand than there was."""
+        if not self._room.is_set() and self._wanted() > 0:
+            self._room.set()
+
+    def note_ended(self, queue: str) -> None:
+        if self._options.limits:
+            self._in_hand[queue] -= 1
+            if queue in self._options.limits:
+                self._freed.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            await self._run()
+        finally:
+            if self._wakeup is not None:
+                self._wakeup.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            wanted = self._wanted()
+            if wanted <= 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            await self._listen()
+            jobs, is_exhausted = await self._claim(wanted)
+            self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, len(jobs)), MAX_PREFETCH)
+            if jobs:
+                self.ready.extend(jobs)
+                self._on_jobs()
+            if is_exhausted:
+                await self._sleep()
+
+    def _wanted(self) -> int:
+        if not self._may_start():
+            return 0
+        free = self._options.concurrency - self._running()
+        ahead = self._ahead()
+        missing = free + ahead - len(self.ready)
+        # Small top-ups would cost a statement each: wait until half of it is used up.
+        return min(missing, MAX_BATCH) if missing > ahead // 2 else 0
+
+    def _ahead(self) -> int:
+        mean = self._mean_seconds()
+        if mean is None or mean > PREFETCH_SECONDS:
+            return 0
+        used_up = self._options.concurrency * PREFETCH_SECONDS / max(mean, 1e-6)
+        return int(min(used_up, self._prefetch_bound))
+
+    async def _claim(self, wanted: int) -> tuple[list[ClaimedJob], bool]:
+        """The jobs, and whether the queues had no more."""
+        order = self._options.in_claim_order()
+        if not self._options.limits:
+            jobs = await self._claim_from(order, wanted)
+            return jobs, len(jobs) < wanted
+        jobs = []
+        for queues, room in self._groups(order):
+            limit = min(wanted - len(jobs), room)
+            if limit > 0:
+                jobs += await self._claim_from(queues, limit)
+        return jobs, len(jobs) < wanted
+
+    def _groups(self, order: tuple[str, ...]) -> list[tuple[tuple[str, ...], int]]:
+        """Limited queues alone, their neighbours together, in order (F2)."""
+        groups: list[tuple[tuple[str, ...], int]] = []
+        for queue in order:
+            limit = self._options.limits.get(queue)
+            if limit is not None:
+                groups.append(((queue,), limit - self._in_hand[queue]))
+            elif groups and groups[-1][0][0] not in self._options.limits:
+                groups[-1] = ((*groups[-1][0], queue), limits.MAX_CLAIM_JOBS)
+            else:
+                groups.append(((queue,), limits.MAX_CLAIM_JOBS))
+        return groups
+
+    async def _claim_from(self, queues: tuple[str, ...], limit: int) -> list[ClaimedJob]:
+        nonce = uuid4()
+        await self._leases.begin_claim(nonce, limit)
+        jobs: list[ClaimedJob] = []
+        try:
+            jobs = await self._claim_patiently(queues, limit, nonce)
+        finally:
+            self._leases.end_claim(nonce, jobs)
+        if self._options.limits:
+            self._in_hand.update(job.queue for job in jobs)
+        return jobs
+
+    async def _claim_patiently(self, queues: tuple[str, ...], limit: int, nonce: UUID) -> list[ClaimedJob]:
+        patience = Patience("claim")
+        while True:
+            try:
+                jobs = await self._store.claim(
+                    Claim(
+                        owner=self._leases.worker_id,
+                        queues=queues,
+                        limit=limit,
+                        nonce=nonce,
+                        is_repeat=patience.is_tried,
+                        types=self.types,
+                    )
+                )
+            except (Unavailable, WorkerNotFound) as error:
+                # Not registered any more: the next heartbeat finds that out and registers anew.
+                await patience.wait(error)
+            else:
+                patience.done()
+                return jobs
+
+    # being woken
+
+    async def _listen(self) -> None:
+        """Before a claim: what becomes claimable after the claim has looked must not be missed."""
+        if self._wakeup is None or self._wakeup.done():
+            self._wakeup = asyncio.get_running_loop().create_task(self._wait())
+            for _ in range(TURNS_TO_STAND):
+                await asyncio.sleep(0)
+
+    async def _sleep(self) -> None:
+        assert self._wakeup is not None
+        if not self._options.limits:
+            await self._wakeup
+            return
+        # A limited queue may have had more than was asked for: the end of one of its jobs is news, too.
+        self._freed.clear()
+        freed = asyncio.get_running_loop().create_task(self._freed.wait())
+        try:
+            await asyncio.wait([self._wakeup, freed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            freed.cancel()
+
+    async def _wait(self) -> None:
+        try:
+            await self._store.wait(self._options.queue_names, timeout_seconds=self._options.poll_seconds)
+        except Unavailable as error:
+            await Patience("wait for jobs").wait(error)

@@ -1,0 +1,235 @@
+"""What must not depend on the loop that runs handlers: heartbeat, tick and cron, in a thread with a store of its own.
+
+A handler that blocks the worker's loop stops claims and settlements of this process. It does not stop the heartbeat,
+so neither its job nor its neighbours' are taken for lost. (A store in memory lives in one loop: there all of this runs
+beside the handlers.)
+
+B1. The worker is alive for the store as long as this process is, whatever its handlers do.
+B2. Without a confirmed heartbeat for the worker timeout, this worker holds its leases for lost (``on_silence``).
+B3. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with it.
+"""
+
+import asyncio
+import logging
+import random
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from holdfast.core import limits
+from holdfast.core.commands import HeartbeatAnswer, Settlement
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.ports import Store
+from holdfast.worker.handler import Isolation
+from holdfast.worker.leases import Leases
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.outcomes import timed_out
+from holdfast.worker.patience import Patience
+from holdfast.worker.running import Running
+
+if TYPE_CHECKING:
+    from holdfast.engine.cron import CronEntry
+
+LOG: Final = logging.getLogger("holdfast.worker")
+MAX_TICKS: Final = 100
+"""Ticks in a row while there is more to do; then a pause, so that others come to their turn."""
+LONGEST_CRON_SLEEP_SECONDS: Final = 30.0
+BLOCKED_SECONDS: Final = 5.0
+"""How far beyond its timeout a coroutine may block the loop before its job is settled without it."""
+JOIN_SECONDS: Final = 10.0
+
+
+class Pulse:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        create_store: Callable[[], Store] | None,
+        leases: Leases,
+        options: WorkerOptions,
+        types: Sequence[str],
+        crons: Sequence["CronEntry"],
+        running: Callable[[], list[Running]],
+        on_answer: Callable[[HeartbeatAnswer], None],
+        on_silence: Callable[[], None],
+        on_blocked: Callable[[], None],
+    ) -> None:
+        self._shared_store = store
+        self._create_store = create_store
+        self._leases = leases
+        self._options = options
+        self._types = tuple(types)
+        self._crons = crons
+        self._running = running
+        self._on_answer = on_answer
+        self._on_silence = on_silence
+        self._on_blocked = on_blocked
+        self._claiming_loop = asyncio.get_running_loop()
+        self._claiming_thread = threading.get_ident()
+        self._confirmed = time.monotonic()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._create_store is None:
+            self._task = asyncio.get_running_loop().create_task(self._beat(self._shared_store))
+        else:
+            self._thread = threading.Thread(target=self._run, name="holdfast-pulse", daemon=True)
+            self._thread.start()
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        if self._task is not None:
+            await self._task
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
+
+    def _run(self) -> None:
+        assert self._create_store is not None
+        asyncio.run(self._with_own_store(self._create_store()))
+
+    async def _with_own_store(self, store: Store) -> None:
+        patience = Patience("heartbeat")
+        while not self._is_stopped:
+            try:
+                await store.open()
+                break
+            except HoldfastError as error:
+                await patience.wait(error)
+        try:
+            await self._beat(store)
+        finally:
+            await store.close()
+
+    async def _beat(self, store: Store) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        if self._is_stopped:
+            return
+        works: list[Awaitable[None]] = [self._heartbeats(store)]
+        if self._options.tick is not None:
+            works.append(self._ticks(store))
+            if self._crons:
+                works.append(self._fire_crons(store))
+        await asyncio.gather(*works)
+
+    async def _pause(self, seconds: float) -> bool:
+        """False when it is time to stop."""
+        assert self._stopping is not None
+        if self._stopping.is_set():
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    # heartbeat
+
+    async def _heartbeats(self, store: Store) -> None:
+        while await self._pause(self._options.heartbeat_seconds):
+            await self._heartbeat(store)
+            await self._settle_blocked(store)
+
+    async def _heartbeat(self, store: Store) -> None:
+        heartbeat = self._leases.begin_heartbeat()
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                answer = await store.heartbeat(heartbeat)
+                if not answer.is_known:
+                    LOG.warning("this worker was given up for lost; it registers again", extra={"event": "worker_lost"})
+                    await self._register(store)
+        except (Unavailable, TimeoutError) as error:
+            LOG.warning("heartbeat: %s", str(error) or "no answer", extra={"event": "heartbeat_missed"})
+            if time.monotonic() - self._confirmed > self._timeout_seconds:
+                self._claiming_loop.call_soon_threadsafe(self._on_silence)
+            return
+        finally:
+            self._leases.end_heartbeat(self._claiming_loop)
+        self._confirmed = time.monotonic()
+        if answer.lost or answer.cancel_requested:
+            self._claiming_loop.call_soon_threadsafe(self._on_answer, answer)
+
+    async def _register(self, store: Store) -> None:
+        await store.register(
+            self._leases.worker_id,
+            name=self._options.worker_name,
+            queues=self._options.queue_names,
+            types=self._types,
+        )
+
+    @property
+    def _timeout_seconds(self) -> float:
+        tick = self._options.tick
+        return limits.WORKER_TIMEOUT_SECONDS if tick is None else tick.worker_timeout_seconds
+
+    async def _settle_blocked(self, store: Store) -> None:
+        now = self._claiming_loop.time()
+        blocked = [
+            one
+            for one in self._running()
+            if one.handler.isolation is Isolation.LOOP
+            and not one.is_settled
+            and one.ending is None
+            and now > one.deadline + BLOCKED_SECONDS
+        ]
+        if not blocked:
+            return
+        names = ", ".join(sorted({one.handler.name for one in blocked}))
+        LOG.critical("the event loop is blocked by %s:\n%s", names, self._where(), extra={"event": "loop_blocked"})
+        settlements = [
+            Settlement(lease=one.job.lease, outcome=timed_out(one.handler, one.job, one.execution_seconds))
+            for one in blocked
+        ]
+        try:
+            await store.settle(settlements)
+        except HoldfastError as error:
+            LOG.warning("settle: %s", error, extra={"event": "unavailable"})
+            return
+        for one in blocked:
+            one.is_settled = True
+            self._leases.end(one.job.lease.token)
+        self._on_blocked()
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self._claiming_thread)  # noqa: SLF001 - the documented way to see a thread's stack
+        return "".join(traceback.format_stack(frame)) if frame is not None else ""
+
+    # time
+
+    async def _ticks(self, store: Store) -> None:
+        assert self._options.tick is not None
+        patience = Patience("tick")
+        while True:
+            try:
+                for _ in range(MAX_TICKS):
+                    if not (await store.tick(self._options.tick)).has_more:
+                        break
+                patience.done()
+            except Unavailable as error:
+                await patience.wait(error)
+            # Spread, so that many workers do not tick at the same moment.
+            if not await self._pause(self._options.tick_seconds * random.uniform(0.8, 1.2)):
+                return
+
+    async def _fire_crons(self, store: Store) -> None:
+        from holdfast.engine.cron import CronScheduler  # most workers have no periodic job
+
+        scheduler = CronScheduler(store, self._crons)
+        patience = Patience("cron")
+        seconds = 0.0
+        while await self._pause(min(seconds, LONGEST_CRON_SLEEP_SECONDS)):
+            try:
+                seconds = await scheduler.fire_due()
+                patience.done()
+            except Unavailable as error:
+                await patience.wait(error)

@@ -1,0 +1,95 @@
+"""Writes what running handlers say: progress, checkpoints, and their logs so far.
+
+R1. Progress returns at once; the newest value is written within a second, or with the settlement.
+R2. A checkpoint returns after its commit.
+R3. A log is written before its attempt is settled, and every few seconds while it runs; a log store that fails is
+    warned about and never fails a job.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from holdfast.core.commands import Report
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.ports import LogStore, Store
+from holdfast.worker.patience import Patience
+from holdfast.worker.running import Ending, Running
+
+LOG: Final = logging.getLogger("holdfast.worker")
+PROGRESS_SECONDS: Final = 0.5
+LOG_WRITE_SECONDS: Final = 10.0
+"""How long a log may keep its job from being settled."""
+
+
+class Reporter:
+    def __init__(self, store: Store, logs: LogStore | None, *, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._store = store
+        self._logs = logs
+        self._news: set[Running] = set()
+        self._is_awake = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, running: Running) -> None:
+        """It has progress to write. From any thread."""
+        self._news.add(running)
+        if not self._is_awake:
+            self._is_awake = True
+            self.loop.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        self.loop.call_later(PROGRESS_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        task = self.loop.create_task(self._write_progress())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write_progress(self) -> None:
+        self._is_awake = False
+        news, self._news = self._news, set()
+        said = [(one, one.unreported) for one in news if one.unreported is not None and not one.is_settled]
+        if not said:
+            return
+        try:
+            answers = await self._store.report([Report(lease=one.job.lease, progress=value) for one, value in said])
+        except HoldfastError as error:
+            LOG.warning("progress could not be written: %s", error, extra={"event": "progress_lost"})
+            return
+        for (one, value), answer in zip(said, answers, strict=True):
+            if one.unreported is value:
+                one.unreported = None
+            if answer is not None:
+                one.end(Ending.STALE)
+
+    async def checkpoint(self, running: Running, data: bytes) -> None:
+        patience = Patience("checkpoint")
+        while True:
+            try:
+                (answer,) = await self._store.report([Report(lease=running.job.lease, checkpoint=data)])
+            except Unavailable as error:
+                await patience.wait(error)
+                continue
+            if answer is not None:
+                raise answer
+            return
+
+    async def write_log(self, running: Running) -> None:
+        if self._logs is None or running.capture.version == running.logged_version:
+            return
+        running.logged_version = running.capture.version
+        try:
+            async with asyncio.timeout(LOG_WRITE_SECONDS):
+                await self._logs.write(running.log_key, running.capture.data())
+        except (HoldfastError, TimeoutError, OSError) as error:
+            LOG.warning(
+                "the log of an attempt could not be written: %s",
+                str(error) or type(error).__name__,
+                extra={"event": "log_lost", "job_id": str(running.job.id)},
+            )
+
+    async def write_logs(self, all_running: Iterable[Running]) -> None:
+        for one in list(all_running):
+            await self.write_log(one)

@@ -1,0 +1,119 @@
+"""Says to the store how attempts ended, many in one call.
+
+How it works: one call is under way at a time; what ends meanwhile goes with the next one. While more work is at hand an
+outcome waits a few milliseconds for company; when there is none, it goes at once.
+
+S1. An outcome is repeated until the store has answered it: its lease is held, and extended, until then.
+S2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
+S3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the reason.
+S4. When too much is unsettled, nothing new is started: ``has_room``.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from holdfast.core import limits
+from holdfast.core.commands import Failed, SettleAnswer, Settlement
+from holdfast.core.errors import HoldfastError, StaleLease, Unavailable
+from holdfast.core.failures import Category, Failure
+from holdfast.core.ports import Store
+from holdfast.worker.leases import Leases
+from holdfast.worker.patience import Patience
+
+LOG: Final = logging.getLogger("holdfast.worker")
+COMPANY_SECONDS: Final = 0.003
+FULL_BATCH: Final = 200
+MAX_UNSETTLED: Final = 4000
+
+
+class Settler:
+    def __init__(
+        self, store: Store, leases: Leases, *, is_idle: Callable[[], bool], on_room: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._is_idle = is_idle
+        self._on_room = on_room
+        self._waiting: list[Settlement] = []
+        self._under_way = 0
+        self._sender: asyncio.Task[None] | None = None
+        self._go = asyncio.Event()
+        self.settled = 0
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._waiting) + self._under_way < MAX_UNSETTLED
+
+    def settle(self, settlement: Settlement) -> None:
+        self._waiting.append(settlement)
+        if self._sender is None:
+            self._sender = asyncio.get_running_loop().create_task(self._send())
+        elif len(self._waiting) >= FULL_BATCH or self._is_idle():
+            self._go.set()
+
+    async def flush(self) -> None:
+        """Until everything is settled."""
+        while self._sender is not None:
+            self._go.set()
+            await asyncio.wait([self._sender])
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                await self._company()
+                batch, self._waiting = self._waiting[: limits.MAX_SETTLE_JOBS], self._waiting[limits.MAX_SETTLE_JOBS :]
+                self._under_way = len(batch)
+                await self._settle(batch)
+                self._under_way = 0
+                self._on_room()
+        finally:
+            self._sender = None
+
+    async def _company(self) -> None:
+        self._go.clear()
+        if len(self._waiting) >= FULL_BATCH or self._is_idle():
+            return
+        # A timer and an event, not wait_for: this runs for every batch.
+        timer = asyncio.get_running_loop().call_later(COMPANY_SECONDS, self._go.set)
+        try:
+            await self._go.wait()
+        finally:
+            timer.cancel()
+
+    async def _settle(self, batch: list[Settlement]) -> None:
+        patience = Patience("settle")
+        while batch:
+            try:
+                answers = await self._store.settle(batch)
+            except Unavailable as error:
+                await patience.wait(error)
+                continue
+            except HoldfastError as refusal:
+                answers = [refusal] * len(batch)
+            batch = self._take(batch, answers)
+
+    def _take(self, batch: Sequence[Settlement], answers: Sequence[SettleAnswer]) -> list[Settlement]:
+        """What has to be settled in another way."""
+        again: list[Settlement] = []
+        end = self._leases.end
+        for settlement, answer in zip(batch, answers, strict=True):
+            if not isinstance(answer, HoldfastError):
+                self.settled += 1
+                end(settlement.lease.token)
+            elif isinstance(answer, StaleLease) or isinstance(settlement.outcome, Failed):
+                LOG.warning("an outcome was not accepted: %s", answer, extra=_fields(settlement))
+                end(settlement.lease.token)
+            else:
+                again.append(_refused(settlement, answer))
+        return again
+
+
+def _refused(settlement: Settlement, refusal: HoldfastError) -> Settlement:
+    failure = Failure(category=Category.PERMANENT, message=str(refusal), code=refusal.code)
+    return Settlement(lease=settlement.lease, outcome=Failed(failure.bounded()))
+
+
+def _fields(settlement: Settlement) -> dict[str, str]:
+    return {"event": "stale_lease", "job_id": str(settlement.lease.job_id)}
