@@ -1,12 +1,14 @@
 """Backoff: every strategy with every jitter, and its bounds (D1 section 5, D2 Retry and Backoff)."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import limits
 from holdfast.core.errors import InvalidInput
-from holdfast.core.failures import RETRIABLE, Category
+from holdfast.core.failures import RETRIABLE, Category, TemporaryError
 from holdfast.core.retry import DEFAULT_RETRY, Jitter, Retry, Strategy, require_valid
 
 RANDOM = st.floats(min_value=0, max_value=1, exclude_max=True)
@@ -103,3 +105,23 @@ def test_a_bad_policy_names_its_field(policy: Retry, field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         require_valid(policy)
     assert [fault.field for fault in refusal.value.faults] == [field]
+
+
+def test_times_may_be_timedeltas_and_choices_their_names() -> None:
+    given = Retry(
+        strategy="linear", jitter="none", initial_delay=timedelta(minutes=1), max_delay=timedelta(hours=2), on=[]
+    )
+    assert given == Retry(
+        strategy=Strategy.LINEAR, jitter=Jitter.NONE, initial_delay=60.0, max_delay=7200.0, on=frozenset()
+    )
+    assert TemporaryError(retry_after=timedelta(seconds=2)).retry_after == 2.0
+
+
+def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match="constant, linear, exponential, custom"):
+        Retry(strategy="fibonacci")  # type: ignore[arg-type]
+
+
+def test_a_function_of_the_delay_is_used_without_naming_the_strategy() -> None:
+    squared = Retry(custom=lambda attempt, _initial, _maximum: attempt**2, jitter="none")
+    assert [squared.delay_seconds(n, random=0.5) for n in (1, 2, 3)] == [1, 4, 9]

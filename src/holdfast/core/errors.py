@@ -13,6 +13,8 @@
     │   ├── InvalidTransition     the transition table has no such row
     │   ├── IdempotencyConflict   the key belongs to another payload
     │   └── DependencyConflict    replay the dependency instead
+    ├── JobFailed               the job whose result was asked for has none
+    │   └── JobCancelled
     ├── Unavailable             try again; safe to repeat
     └── ConfigError             fix the set-up
         ├── SchemaMissing
@@ -24,8 +26,12 @@ Every leaf has a stable ``code`` and carries its data as attributes. What handle
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from holdfast.core.failures import Failure
+    from holdfast.core.states import State
 
 
 class HoldfastError(Exception):
@@ -132,6 +138,29 @@ class DependencyConflict(Conflict):
             f"job {job_id} ended because its dependency {dependency_id} did; "
             f"replay {dependency_id}, and this job comes back with it"
         )
+
+
+class JobFailed(HoldfastError):
+    """The job ended without a result; ``failure`` says why, with the trace of the last attempt."""
+
+    code = "job_failed"
+
+    def __init__(self, *, job_id: UUID, state: "State", failure: "Failure | None") -> None:
+        self.job_id = job_id
+        self.state = state
+        self.failure = failure
+        super().__init__(f"job {job_id} ended {state}{_because(failure)}")
+
+
+class JobCancelled(JobFailed):
+    code = "job_cancelled"
+
+
+def _because(failure: "Failure | None") -> str:
+    if failure is None:
+        return ""
+    cause = ": ".join(part for part in (failure.error_type, failure.message.partition("\n")[0]) if part)
+    return f": {failure.category}{f', {cause}' if cause else ''}"
 
 
 class Unavailable(HoldfastError):

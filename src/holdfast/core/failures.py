@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from holdfast.core import limits
+from holdfast.core.times import Seconds, seconds_of
 
 
 class Category(StrEnum):
@@ -26,13 +27,14 @@ RETRIABLE: Final = frozenset({Category.TEMPORARY, Category.TIMEOUT, Category.SYS
 
 
 class TemporaryError(Exception):
-    """Raise in a handler: this may succeed later. ``retry_after`` (seconds) overrides the backoff."""
+    """Raise in a handler: this may succeed later. ``retry_after`` (seconds, or a timedelta) overrides the backoff."""
 
-    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str = "", *, retry_after: Seconds | None = None) -> None:
         super().__init__(message)
-        if retry_after is not None and retry_after < 0:
+        seconds = None if retry_after is None else seconds_of(retry_after)
+        if seconds is not None and seconds < 0:
             raise ValueError(f"retry_after must not be negative, got {retry_after}")
-        self.retry_after = retry_after
+        self.retry_after = seconds
 
 
 class PermanentError(Exception):

@@ -7,11 +7,12 @@ failure may be retried at all is said by its category and ``on``; whether attemp
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from holdfast.core import limits
 from holdfast.core.errors import Fault, InvalidInput
 from holdfast.core.failures import RETRIABLE, Category
+from holdfast.core.times import Seconds, seconds_of
 
 CustomDelay = Callable[[int, float, float], float]
 """(attempt number from 1, initial delay, maximal delay) → delay, all in seconds."""
@@ -32,11 +33,28 @@ class Jitter(StrEnum):
     """Uniform between nothing and the whole delay."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+StrategyName = Literal["constant", "linear", "exponential", "custom"]
+JitterName = Literal["none", "proportional", "full"]
+
+
+def _known(kind: type[StrEnum], name: str, field: str) -> StrEnum:
+    try:
+        return kind(name)
+    except ValueError:
+        raise InvalidInput([Fault(field=f"retry.{field}", problem=f"is {name!r}", limit=", ".join(kind))]) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Retry:
     """How often, how soon and after which failures a job is tried again.
 
     ``custom`` lives in the program, not in the database: a worker that does not know it falls back to exponential.
+
+    ::
+
+        Retry(max_attempts=5)                                        # 1 s, 2 s, 4 s, 8 s; each ±10 %
+        Retry(strategy="constant", initial_delay=timedelta(minutes=1))
+        Retry(custom=lambda attempt, initial, maximum: attempt**2)
     """
 
     max_attempts: int = limits.DEFAULT_MAX_ATTEMPTS
@@ -47,6 +65,34 @@ class Retry:
     jitter: Jitter = Jitter.PROPORTIONAL
     on: frozenset[Category] = RETRIABLE
     custom: CustomDelay | None = field(default=None, compare=False)
+
+    def __init__(
+        self,
+        *,
+        max_attempts: int = limits.DEFAULT_MAX_ATTEMPTS,
+        strategy: Strategy | StrategyName | None = None,
+        initial_delay: Seconds = limits.DEFAULT_INITIAL_DELAY_SECONDS,
+        max_delay: Seconds = limits.DEFAULT_MAX_DELAY_SECONDS,
+        multiplier: float = limits.DEFAULT_MULTIPLIER,
+        jitter: Jitter | JitterName = Jitter.PROPORTIONAL,
+        on: Iterable[Category] = RETRIABLE,
+        custom: CustomDelay | None = None,
+    ) -> None:
+        """Times are seconds or timedelta; ``max_attempts`` counts the first one; ``custom`` alone means "custom"."""
+        if strategy is None:
+            strategy = Strategy.EXPONENTIAL if custom is None else Strategy.CUSTOM
+        given = (
+            ("max_attempts", max_attempts),
+            ("strategy", _known(Strategy, strategy, "strategy")),
+            ("initial_delay", seconds_of(initial_delay)),
+            ("max_delay", seconds_of(max_delay)),
+            ("multiplier", multiplier),
+            ("jitter", _known(Jitter, jitter, "jitter")),
+            ("on", frozenset(on)),
+            ("custom", custom),
+        )
+        for name, value in given:
+            object.__setattr__(self, name, value)
 
     @classmethod
     def full_jitter(cls, max_attempts: int = 4) -> "Retry":
