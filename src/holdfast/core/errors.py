@@ -15,6 +15,7 @@
     │   └── DependencyConflict    replay the dependency instead
     ├── JobFailed               the job whose result was asked for has none
     │   └── JobCancelled
+    ├── WorkerStuck             handlers that do not return hold its slots; start it anew
     ├── Unavailable             try again; safe to repeat
     └── ConfigError             fix the set-up
         ├── SchemaMissing
