@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from holdfast.core import limits
 from holdfast.core.errors import ConfigError
 from holdfast.core.ports import Store
 
@@ -20,32 +21,32 @@ DEFAULT_SCHEMA: Final = "holdfast"
 _SWITCHES: Final = {"on": True, "off": False}
 
 
-def create_store(url: str) -> Store:
+def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> Store:
     """A store that is not open yet; ConfigError where the URL or an installed package is at fault."""
     scheme = url.partition("://")[0]
     maker = _MAKERS.get(scheme)
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
-    return maker(url)
+    return maker(url, payload_limit_bytes)
 
 
-def _memory(_: str) -> Store:
+def _memory(_: str, payload_limit_bytes: int) -> Store:
     from holdfast.stores.memory import MemoryStore
 
-    return MemoryStore()
+    return MemoryStore(payload_limit_bytes=payload_limit_bytes)
 
 
-def _sqlite(url: str) -> Store:
+def _sqlite(url: str, payload_limit_bytes: int) -> Store:
     from holdfast.stores.sqlite import SQLiteStore
 
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
         raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
-    return SQLiteStore(path)
+    return SQLiteStore(path, payload_limit_bytes=payload_limit_bytes)
 
 
-def _postgres(url: str) -> Store:
+def _postgres(url: str, payload_limit_bytes: int) -> Store:
     require_postgres()
     from holdfast.stores.postgres import PostgresStore
 
@@ -55,10 +56,11 @@ def _postgres(url: str) -> Store:
         schema=options.get("schema", DEFAULT_SCHEMA),
         prepared_statements=_switch(options, "prepared"),
         listen=_switch(options, "listen"),
+        payload_limit_bytes=payload_limit_bytes,
     )
 
 
-_MAKERS: Final[dict[str, Callable[[str], Store]]] = {
+_MAKERS: Final[dict[str, Callable[[str, int], Store]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgres,
