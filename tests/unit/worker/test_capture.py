@@ -9,6 +9,7 @@ import json
 import logging
 import logging.config
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -389,15 +390,17 @@ def test_a_library_that_wraps_logging_after_us_survives_uninstall_and_install_ag
 @captured
 def test_a_forked_child_prints_while_others_hold_the_lock(capture: Capture) -> None:
     with module._lock:
-        child = threading.Thread(target=contextvars.copy_context().run, args=(_fork_and_print,))
-        child.start()
-        child.join()
-    assert os.waitpid(-1, 0)[1] == 0
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            child = pool.submit(contextvars.copy_context().run, _fork_and_print).result()
+    assert os.waitpid(child, 0)[1] == 0
 
 
-def _fork_and_print() -> None:
-    if os.fork() == 0:
-        # The lock is held by a thread that does not exist here.
+def _fork_and_print() -> int:
+    child = os.fork()
+    if child == 0:
+        # The lock is held by a thread that does not exist here. Whoever hangs is ended by the alarm.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
         code = 1
         try:
             say("from the child")
@@ -406,6 +409,7 @@ def _fork_and_print() -> None:
             traceback.print_exc()
         finally:
             os._exit(code)
+    return child
 
 
 def test_in_a_fresh_process_warnings_still_reach_stderr_once_and_basic_config_still_works() -> None:
