@@ -1,0 +1,355 @@
+"""The app: a database, the functions that run as its jobs, and everything a program does with them."""
+
+import inspect
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, overload
+from uuid import uuid4
+
+import msgspec
+
+from holdfast.app.client import Submission
+from holdfast.app.handle import JobHandle
+from holdfast.app.job_type import (
+    AsyncContextJobType,
+    AsyncJobType,
+    Call,
+    JobDecorator,
+    JobType,
+    PlainContextJobType,
+    PlainJobType,
+    job_type_of,
+    make_job,
+)
+from holdfast.app.management import JobId, Management
+from holdfast.app.options import (
+    Given,
+    JobOptions,
+    SubmitOptions,
+    id_of,
+    isolation_of,
+    job_fields,
+    require_known,
+    require_timeout,
+    submit_fields,
+)
+from holdfast.app.runtime import Runtime
+from holdfast.app.workflow import put_keys, require_one_runtime
+from holdfast.core import limits
+from holdfast.core.checks import require_valid_submit
+from holdfast.core.commands import NewJob, Submit, Submitted
+from holdfast.core.errors import Fault, InvalidInput, UsageError
+from holdfast.core.failures import PermanentError
+from holdfast.core.job import DEFAULT_TIMEOUTS
+from holdfast.core.payload import EMPTY, Payload, check_limit
+from holdfast.core.ports import Store
+from holdfast.core.times import Seconds, seconds_of
+from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, without_password
+from holdfast.worker.context import Context
+from holdfast.worker.handler import Handler, Registry
+from holdfast.worker.middleware import Middleware
+from holdfast.worker.signature import Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_GRACE_SECONDS: Final = 30.0
+Permanent = Iterable[type[BaseException]]
+
+
+class Holdfast(Management):
+    """A job queue in a database.
+
+    ::
+
+        app = Holdfast("sqlite:///jobs.db")
+
+
+        @app.job
+        async def add(a: int, b: int) -> int:
+            return a + b
+
+
+        async with app, app.worker():
+            handle = await add.submit(1, 2)
+            print(await handle.result(timeout=10))
+
+    ``url`` is ``memory://``, ``sqlite:///file`` or ``postgresql://…``; without one, ``$HOLDFAST_URL`` or
+    ``./holdfast.db``. ``permanent`` names exceptions that are not worth another attempt, ``middleware`` what wraps
+    every submit and every attempt, the first outermost. Times are seconds or timedelta, sizes bytes.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        permanent: Permanent = (),
+        middleware: Sequence[Middleware] = (),
+        payload_limit: int = limits.DEFAULT_PAYLOAD_BYTES,
+        result_limit: int = limits.DEFAULT_RESULT_BYTES,
+        execution_limit: Seconds = limits.DEFAULT_EXECUTION_SECONDS,
+        submission_timeout: Seconds = limits.DEFAULT_SUBMISSION_SECONDS,
+    ) -> None:
+        self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        self.registry = Registry()
+        """The handlers, by job type: what a worker of this app can run."""
+        self._permanent = _exceptions(permanent, "Holdfast(permanent=…)")
+        self._result_limit_bytes = _require_result_limit(result_limit)
+        self._execution_limit_seconds = seconds_of(execution_limit)
+        self._job_types: dict[str, JobType[Any, Any]] = {}
+        self._runtime = Runtime(
+            self.url,
+            middleware=middleware,
+            submission_seconds=seconds_of(submission_timeout),
+            payload_limit_bytes=check_limit(payload_limit),
+        )
+
+    # open and close
+
+    @property
+    def store(self) -> Store:
+        """The open store; UsageError where the app is not open."""
+        return self._runtime.client.store
+
+    async def open(self) -> None:
+        """Connect. Counted: every ``open`` wants its ``close``. ``async with app:`` does both."""
+        await self._runtime.open()
+
+    async def close(self) -> None:
+        await self._runtime.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def opened_on(self, store: Store) -> AbstractAsyncContextManager[None]:
+        """Open on this store instead of the URL's; the app opens and closes it. For tests."""
+        return self._runtime.opened_on(store)
+
+    def close_sync(self) -> None:
+        """End the thread behind the sync twins; the next one starts it anew. The end of the program does it, too."""
+        self._runtime.close_sync()
+
+    # jobs
+
+    @overload
+    def job(  # type: ignore[overload-overlap]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncContextJobType[P, R]: ...
+    @overload
+    def job(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncJobType[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], R], /) -> PlainContextJobType[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> PlainJobType[P, R]: ...
+    @overload
+    def job(self, function: None = None, /, **options: Unpack[JobOptions]) -> JobDecorator: ...
+    def job(
+        self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]
+    ) -> JobType[Any, Any] | JobDecorator:
+        """Make a function a job type: ``@app.job`` or ``@app.job(queue="media", timeout=60)``; see JobOptions.
+
+        A coroutine function runs on the worker's loop, a plain one in a thread, and either with
+        ``isolation="process"`` in a child process that is killed at its timeout. A first parameter annotated with
+        Context is given by the worker; all others are the job's payload.
+        """
+        require_known(options, JobOptions, where="@app.job()")
+        if function is None:
+            return JobDecorator(lambda given: self._add(given, options))
+        return self._add(function, options)
+
+    def _add(self, function: Callable[..., Any], options: JobOptions) -> JobType[Any, Any]:
+        name = _name_of(function, options)
+        handler = self._handler(function, name, options)
+        fields = job_fields(options, execution_limit_seconds=self._execution_limit_seconds)
+        require_valid_submit(Submit(jobs=(NewJob(id=uuid4(), type=name, **fields),)))
+        require_timeout(
+            handler.execution_seconds,
+            limit_seconds=self._execution_limit_seconds,
+            what=f"{name!r}",
+            remedy="shorten it, or raise the app's: Holdfast(execution_limit=…)",
+        )
+        self.registry.add(handler)
+        job_type = self._job_types[name] = job_type_of(self._runtime, handler, Given(fields=fields))
+        return job_type
+
+    def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> Handler:
+        is_async = inspect.iscoroutinefunction(function)
+        retry = options.get("retry")
+        return Handler(
+            name=name,
+            function=function,
+            isolation=isolation_of(options, is_async=is_async, name=name),
+            is_async=is_async,
+            signature=Signature.of(function, name=name),
+            execution_seconds=seconds_of(options.get("timeout", self._execution_limit_seconds)),
+            permanent=(*self._permanent, *_exceptions(options.get("permanent", ()), f"permanent= of {name!r}")),
+            custom_delay=None if retry is None else retry.custom,
+            result_limit_bytes=self._result_limit_bytes,
+        )
+
+    # submit
+
+    async def submit(
+        self,
+        type: str,  # noqa: A002 - the job's field
+        payload: Mapping[str, Any] | Payload | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> JobHandle[Any]:
+        """Submit by the job type's name, for programs that don't have the function.
+
+        ::
+
+            await app.submit("resize", {"path": "a.png"}, delay=10)
+        """
+        submission = self._submission(type, payload, options)
+        (submitted,) = await self._runtime.client.submit(submission)
+        return self._handle(type, submitted)
+
+    def submit_sync(
+        self,
+        type: str,  # noqa: A002 - the job's field
+        payload: Mapping[str, Any] | Payload | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> JobHandle[Any]:
+        """``submit`` for programs without an event loop."""
+        submission = self._submission(type, payload, options)
+        (submitted,) = self._runtime.call_sync(
+            "submit_sync",
+            lambda client: client.submit(submission),
+            instead="await app.submit(…)",
+            connection=submission.connection,
+        )
+        return self._handle(type, submitted)
+
+    async def submit_many(
+        self, calls: Iterable[Call[R]], *, key: str | None = None, connection: Any = None
+    ) -> list[JobHandle[R]]:
+        """Accept all of these jobs, or none, in one round trip.
+
+        ::
+
+            handles = await app.submit_many([resize.call(path) for path in paths], key="order-7")
+
+        With ``key`` a repeat finds all of them: the jobs have the keys ``key#0``, ``key#1``, …
+        """
+        given = tuple(calls)
+        if not given:
+            return []
+        answers = await self._runtime.client.submit(self._batch(given, key, connection))
+        return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
+
+    def submit_many_sync(
+        self, calls: Iterable[Call[R]], *, key: str | None = None, connection: Any = None
+    ) -> list[JobHandle[R]]:
+        """``submit_many`` for programs without an event loop."""
+        given = tuple(calls)
+        if not given:
+            return []
+        batch = self._batch(given, key, connection)
+        answers = self._runtime.call_sync(
+            "submit_many_sync",
+            lambda client: client.submit(batch),
+            instead="await app.submit_many(…)",
+            connection=connection,
+        )
+        return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
+
+    def handle(self, job: JobId) -> JobHandle[Any]:
+        """The handle of a job that was submitted earlier, perhaps by another program. See also JobType.handle."""
+        return JobHandle(self._runtime, Submitted(id_of(job)), _decode_any)
+
+    def _batch(self, calls: tuple[Call[Any], ...], key: str | None, connection: Any) -> Submission:
+        if require_one_runtime(calls) is not self._runtime:
+            raise UsageError("these calls belong to another app; submit them there")
+        jobs = tuple(call.new_job() for call in calls)
+        if key is not None:
+            put_keys(jobs, key)
+        return Submission(jobs=jobs, is_keyed_as_one=key is not None, connection=connection)
+
+    def _submission(self, name: str, payload: Mapping[str, Any] | Payload | None, options: SubmitOptions) -> Submission:
+        known = self._job_types.get(name)
+        body = _payload_of(payload)
+        if known is not None:
+            given = known.given(options)
+            _require_fit(known, body)
+        else:
+            given = self._given(options)
+        return Submission(jobs=(make_job(uuid4(), name, body, given),), connection=given.connection)
+
+    def _given(self, options: SubmitOptions) -> Given:
+        base = job_fields({}, execution_limit_seconds=self._execution_limit_seconds)
+        given = submit_fields(options, base=base, where="app.submit()")
+        require_timeout(
+            given.fields.get("timeouts", DEFAULT_TIMEOUTS).execution,
+            limit_seconds=self._execution_limit_seconds,
+            what="the job",
+            remedy="shorten it, or raise the app's: Holdfast(execution_limit=…)",
+        )
+        return given
+
+    def _handle(self, name: str, submitted: Submitted) -> JobHandle[Any]:
+        known = self._job_types.get(name)
+        return JobHandle(
+            self._runtime, submitted, _decode_any if known is None else known.handler.signature.decode_result
+        )
+
+    def __repr__(self) -> str:
+        return f"<Holdfast {without_password(self.url)} with {len(self.registry)} job types>"
+
+
+def _name_of(function: Any, options: JobOptions) -> str:
+    if isinstance(function, JobType):
+        raise UsageError(f"{function.name!r} is a job type already; decorate the function once")
+    if not inspect.isfunction(function) and not inspect.ismethod(function):
+        raise UsageError(f"@app.job wants a function, not {function!r}; wrap it in one")
+    name = options.get("name", function.__name__)
+    if name == "<lambda>":
+        raise UsageError("a lambda has no name; write app.job(name=…)(lambda: …)")
+    return name
+
+
+def _exceptions(given: Permanent, where: str) -> tuple[type[BaseException], ...]:
+    kinds: tuple[Any, ...] = tuple(given)
+    for kind in kinds:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise UsageError(f"{where} holds {kind!r}, which is no exception class")
+    return kinds
+
+
+def _require_result_limit(limit_bytes: int) -> int:
+    if not 1 <= limit_bytes <= limits.MAX_RESULT_BYTES:
+        raise InvalidInput(
+            [Fault(field="result_limit", problem=f"is {limit_bytes}", limit=f"1 … {limits.MAX_RESULT_BYTES} bytes")]
+        )
+    return limit_bytes
+
+
+def _payload_of(given: Mapping[str, Any] | Payload | None) -> Payload:
+    if given is None:
+        return EMPTY
+    if isinstance(given, Payload):
+        return given
+    if not isinstance(given, Mapping):
+        raise UsageError(f"a payload is a mapping of parameter names to values, not {type(given).__name__}")
+    return Payload.of(dict(given))
+
+
+def _require_fit(job_type: JobType[Any, Any], payload: Payload) -> None:
+    try:
+        job_type.handler.signature.decode(payload)
+    except PermanentError as error:
+        raise InvalidInput([Fault(field="payload", problem=str(error))]) from error
+
+
+def _decode_any(data: bytes | None) -> Any:
+    return None if data is None else msgspec.json.decode(data)
