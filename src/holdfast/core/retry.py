@@ -118,6 +118,8 @@ class Retry:
                 return self.initial_delay * attempt
             case Strategy.CUSTOM if self.custom is not None:
                 return max(0.0, self.custom(attempt, self.initial_delay, self.max_delay))
+            case Strategy.EXPONENTIAL | Strategy.CUSTOM if self.initial_delay == 0:
+                return 0.0  # not nothing times infinity
             case Strategy.EXPONENTIAL | Strategy.CUSTOM:
                 return self.initial_delay * _bounded_power(self.multiplier, attempt - 1)
 

@@ -26,7 +26,7 @@ SHORTEST_SLEEP_SECONDS: Final = 0.0001
 LONGEST_SLEEP_SECONDS: Final = 0.0006
 CACHE_KIBIBYTES: Final = 32 * 1024
 CHECKPOINT_PAGES: Final = 4000
-"""16 MiB of log between two checkpoints: pages written again and again in that time are copied once."""
+"""About 16 MiB of log between two checkpoints: pages written again and again in that time are copied once."""
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """What a log that has grown beyond is cut back to."""
 CACHED_STATEMENTS: Final = 512
@@ -81,7 +81,7 @@ def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
         "foreign_keys = OFF",
         "temp_store = MEMORY",
         f"cache_size = -{CACHE_KIBIBYTES}",
-        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        "wal_autocheckpoint = 0",  # the writer's own work: W5
         f"journal_size_limit = {WAL_LIMIT_BYTES}",
     ):
         patiently(connection, f"PRAGMA {pragma}")

@@ -2,16 +2,22 @@
 
 Whatever is queued when the thread gets to it is served as one group: it never waits for company. The answers of a group
 go back to each event loop in one call.
+
+Going to a thread and back costs more than a small commit on a good disk (two sleeping threads are woken). So an
+operation that its caller calls brief is served at once, in the caller's own thread, if the lane is idle, nobody else is
+writing, and the lane's operations have lately taken no longer than ``BRIEF_SECONDS``: an event loop is not held for
+longer than other work of its own would hold it. On a slow disk, or beside busy neighbours, all goes to the thread.
 """
 
 import asyncio
 import os
 import sqlite3
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import UsageError
@@ -22,6 +28,9 @@ Item = TypeVar("Item")
 
 MAX_GROUP: Final = 256
 """Operations that share a transaction."""
+BRIEF_SECONDS: Final = 0.002
+MEMORY: Final = 0.2
+"""How much the newest duration counts."""
 
 
 @dataclass(slots=True)
@@ -45,6 +54,8 @@ class Lane(ABC):
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._process = os.getpid()
         self._is_closed = False
+        self._serving = Lock()
+        self._mean_seconds = 0.0
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -52,21 +63,43 @@ class Lane(ABC):
 
     def run(self, work: Callable[[Any], Answer]) -> asyncio.Future[Answer]:
         """Run ``work`` on the lane's thread, inside a transaction; done when that has ended."""
-        return self._ask(work, None)
+        future, operation = self._operation(work, None)
+        self._queue.put(operation)
+        return future
 
-    def run_together(self, work: Callable[[Any, list[Item]], list[Answer]], item: Item) -> asyncio.Future[Answer]:
+    def run_together(
+        self, work: Callable[[Any, list[Item]], list[Answer]], item: Item, *, is_brief: bool = False
+    ) -> asyncio.Future[Answer]:
         """The same, for work that serves the items of several callers in one go, with an answer for each."""
-        return self._ask(work, item)
+        future, operation = self._operation(work, item)
+        if not (is_brief and self._mean_seconds <= BRIEF_SECONDS and self._is_served_here(operation)):
+            self._queue.put(operation)
+        return future
 
-    def _ask(self, work: Callable[..., Any], item: Any) -> asyncio.Future[Any]:
+    def _is_served_here(self, operation: Operation) -> bool:
+        if not self._queue.empty() or not self._serving.acquire(blocking=False):
+            return False
+        try:
+            started = time.perf_counter()
+            if not self.serve_at_once(operation):
+                return False
+            self._note_duration(started)
+        finally:
+            self._serving.release()
+        _resolve([operation])
+        return True
+
+    def _note_duration(self, started: float) -> None:
+        self._mean_seconds += MEMORY * (time.perf_counter() - started - self._mean_seconds)
+
+    def _operation(self, work: Callable[..., Any], item: Any) -> tuple[asyncio.Future[Any], Operation]:
         if self._is_closed:
             raise UsageError("the store is closed")
         if self._process != os.getpid():
             raise UsageError("the store was opened before this process was forked; open one here")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(Operation(work, loop, future, item))
-        return future
+        return future, Operation(work, loop, future, item)
 
     async def close(self) -> None:
         """What was queued before is served first."""
@@ -79,13 +112,24 @@ class Lane(ABC):
     def serve(self, group: list[Operation]) -> None:
         """Give every operation its answer or its error; raises nothing."""
 
+    def serve_at_once(self, operation: Operation) -> bool:  # noqa: ARG002
+        """The same for one, or False where it would have to wait for somebody."""
+        return False
+
+    def after_service(self) -> None:  # noqa: B027 - most lanes have nothing to do
+        """On the lane's thread, when the callers have their answers."""
+
     def _run(self) -> None:
         is_open = True
         while is_open:
             group, is_open = self._next_group()
-            if group:
-                self.serve(group)
-                _deliver(group)
+            with self._serving:
+                started = time.perf_counter()
+                if group:
+                    self.serve(group)
+                    self._note_duration(started)
+                    _deliver(group)
+                self.after_service()
         self.connection.close()
 
     def _next_group(self) -> tuple[list[Operation], bool]:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.checks import (
     require_valid_claim,
+    require_valid_fires,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -28,11 +29,15 @@ from holdfast.core.checks import (
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -67,14 +72,17 @@ from holdfast.stores.sqlite.submit import is_plain, submit_together
 from holdfast.stores.sqlite.submit import submit as submit_all
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.sqlite.wake import Watch
-from holdfast.stores.sqlite.writer import Writer
+from holdfast.stores.sqlite.writer import Writer, time_of
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
 
 Answer = TypeVar("Answer")
+BRIEF_JOBS: Final = 64
+"""Submitting so few takes hardly longer than the commit itself."""
 
 
 @dataclass(slots=True)
@@ -167,7 +175,8 @@ class SQLiteStore:
         for one in submits:
             if not is_plain(one):
                 return self._write(lambda tx: submit_all(tx, submits))
-        return self._require_open().writer.run_together(submit_together, submits)
+        is_brief = sum(len(one.jobs) for one in submits) <= BRIEF_JOBS
+        return self._require_open().writer.run_together(submit_together, submits, is_brief=is_brief)
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         require_valid_claim(claim)
@@ -210,6 +219,10 @@ class SQLiteStore:
 
         return await self._write(work)
 
+    async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        require_valid_fires(fires)
+        return await self._run(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+
     async def tick(self, tick: Tick) -> TickReport:
         """All parts are asked for at once, so that they share a commit; each can fail only itself."""
         require_valid_tick(tick)
@@ -238,6 +251,12 @@ class SQLiteStore:
 
     async def read_workers(self) -> list[Worker]:
         return await self._read(reads.read_workers)
+
+    async def read_place(self, job_id: UUID) -> Place | None:
+        return await self._read(lambda cursor: reads.read_place(cursor, job_id, now=time_of(self._clock)))
+
+    async def read_cron(self) -> CronState:
+        return await self._read(lambda cursor: reads.read_cron(cursor, now=time_of(self._clock)))
 
     # queues and workers
 

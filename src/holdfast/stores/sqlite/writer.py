@@ -10,20 +10,26 @@ W2. An operation that is refused (HoldfastError, or any error of ours) leaves no
 W3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and each operation tried alone, so that one
     which cannot be written does not take the others with it.
 W4. The clock is read once an operation, inside the transaction.
+W5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers have
+    their answers: never inside anybody's commit.
 """
 
 import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Final
 
 from holdfast.core.ports import Clock
-from holdfast.stores.sqlite.connection import begin
+from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES, begin
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.rows import to_microseconds
 from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, Tally, write_tally
 
 Wake = Callable[[set[str]], None]
+FEWEST_CHANGES: Final = 1000
+MOST_CHANGES: Final = 200_000
+"""Bounds on how many changed rows lie between two checkpoints."""
 
 
 class Writer(Lane):
@@ -33,6 +39,8 @@ class Writer(Lane):
         self._clock = clock
         self._wake = wake
         self._sweeps: Sweeps = {}
+        self._checkpointed_at = connection.total_changes
+        self._changes_between = FEWEST_CHANGES
         super().__init__("holdfast-sqlite-writer", connection)
 
     def serve(self, group: list[Operation]) -> None:
@@ -41,6 +49,9 @@ class Writer(Lane):
         except sqlite3.Error as error:
             fail(group, error)
             return
+        self._serve_begun(group)
+
+    def _serve_begun(self, group: list[Operation]) -> None:
         try:
             awakened = self._commit(group)
         except Exception as error:
@@ -53,6 +64,37 @@ class Writer(Lane):
         else:
             if awakened:
                 self._wake(awakened)
+
+    def serve_at_once(self, operation: Operation) -> bool:
+        if self._is_checkpoint_due:
+            return False
+        try:
+            self.cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            # Somebody else is writing, or worse: the thread waits, and says what is wrong.
+            return False
+        self._serve_begun([operation])
+        return True
+
+    @property
+    def _is_checkpoint_due(self) -> bool:
+        return self.connection.total_changes - self._checkpointed_at >= self._changes_between
+
+    def after_service(self) -> None:
+        if self._is_checkpoint_due:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """SQLite counts pages, Python sees only rows: how many rows make a full log is learnt from the last one."""
+        self._checkpointed_at = self.connection.total_changes
+        try:
+            (_, pages, _) = self.cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error:
+            # Nothing is lost with it: the log stays, and the next one copies more.
+            return
+        grown = self._changes_between * CHECKPOINT_PAGES / max(pages, 1)
+        bounded = min(max(grown, self._changes_between / 2), self._changes_between * 2)
+        self._changes_between = int(min(max(bounded, FEWEST_CHANGES), MOST_CHANGES))
 
     def _commit(self, group: list[Operation]) -> set[str]:
         runs = _in_runs(group) if len(group) > 1 else [group]

@@ -1,0 +1,79 @@
+"""A small submit on an idle store is committed where it was asked for; everything else goes to the writer's thread."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.core.commands import NewJob, Submit
+from holdfast.core.payload import Payload
+from holdfast.core.states import State
+from holdfast.stores.sqlite import SQLiteStore
+from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES
+from holdfast.stores.sqlite.writer import Writer
+
+
+def writer_of(store: SQLiteStore) -> Writer:
+    assert store._lanes is not None
+    return store._lanes.writer
+
+
+def threads(_: Any, items: Sequence[object]) -> list[int]:
+    """Work that only says in which thread it was done."""
+    return [get_ident() for _ in items]
+
+
+def one(payload_bytes: int = 0) -> Submit:
+    return Submit(jobs=(NewJob(id=uuid4(), type="t", payload=Payload.of("x" * payload_bytes)),))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Any:
+    store = SQLiteStore(tmp_path / "jobs.db")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def test_brief_work_on_an_idle_lane_is_done_here(store: SQLiteStore) -> None:
+    assert await writer_of(store).run_together(threads, object(), is_brief=True) == get_ident()
+
+
+async def test_other_work_is_done_by_the_thread(store: SQLiteStore) -> None:
+    assert await writer_of(store).run_together(threads, object()) != get_ident()
+
+
+async def test_brief_work_on_a_slow_disk_is_done_by_the_thread(store: SQLiteStore) -> None:
+    writer_of(store)._mean_seconds = 1.0
+    assert await writer_of(store).run_together(threads, object(), is_brief=True) != get_ident()
+
+
+async def test_a_writer_elsewhere_is_waited_for_without_holding_the_loop(store: SQLiteStore) -> None:
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    submitting = asyncio.create_task(store.submit([one()]))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not submitting.done()
+    other.execute("ROLLBACK")
+    other.close()
+    (answer,) = await submitting
+    assert isinstance(answer, tuple)
+
+
+async def test_the_log_is_copied_into_the_file_and_does_not_grow_without_end(store: SQLiteStore) -> None:
+    """Three times what should lie between two checkpoints is written, by submits that are all brief."""
+    jobs = 0
+    while jobs < 3 * CHECKPOINT_PAGES:
+        await store.submit([one(payload_bytes=3500) for _ in range(50)])
+        jobs += 50
+    # A checkpoint has made room: the log is not as long as all that was written.
+    (queue,) = await store.read_queues()
+    assert queue.counts[State.SCHEDULED] == jobs
+    pages = Path(f"{store.path}-wal").stat().st_size / 4096
+    assert pages < 2 * CHECKPOINT_PAGES
