@@ -191,16 +191,15 @@ class Executor:
 
     async def _in_thread(self, running: Running, execution: Execution) -> Outcome:
         handler, context = running.handler, execution.context
-        future: asyncio.Future[bytes | None] = self._loop.create_future()
+        future: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         is_begun = False
 
         def call() -> bytes | None:
             arguments = handler.signature.decode(running.job.payload)
-            value = (
-                handler.function(context, **arguments)
-                if handler.signature.wants_context
-                else handler.function(**arguments)
-            )
+            if handler.signature.wants_context:
+                value = handler.function(context, **arguments)
+            else:
+                value = handler.function(**arguments)
             result = handler.signature.encode_result(value)
             require_storable(result, handler.result_limit_bytes)
             return result
@@ -208,21 +207,21 @@ class Executor:
         def done(result: Any, error: BaseException | None) -> None:
             if running.is_stuck:
                 self._free(running)
-            if future.done():
-                return
-            if error is not None:
-                future.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(repr(error)))
-            else:
-                future.set_result(result)
+            if not future.done():
+                # Not as the future's exception: some of what a handler can raise would do more than fail.
+                future.set_result((result, error))
 
         try:
             self._threads.submit(call, done)
             is_begun = True
-            return Completed(await future, context.spawned)
-        except BaseException as error:
+            result, error = await future
+        except BaseException as interruption:
             # Ended from outside: the thread goes on, and frees its slot when it returns (X2).
             running.is_stuck = is_begun and running.ending is not None and future.cancelled()
+            return self._unsuccessful(running, interruption, execution)
+        if error is not None:
             return self._unsuccessful(running, error, execution)
+        return Completed(result, context.spawned)
 
     async def _in_process(self, running: Running, execution: Execution) -> Outcome:
         from holdfast.worker.processes import ProcessPool, Raised, Returned  # most workers have no such handler

@@ -109,7 +109,7 @@ class Worker:
             reporter=self._reporter,
             middleware=self._middleware,
             concurrency=self.options.concurrency,
-            on_settlement=self._settler.settle,
+            on_settlement=self._settle,
             on_free=self._free,
         )
         self._fetcher = Fetcher(
@@ -169,11 +169,18 @@ class Worker:
 
     def _free(self, running: Running) -> None:
         self._fetcher.note_ended(running.job.queue)
-        if self._is_stopping:
-            if not self._executor.running:
-                self._all_ended.set()
-            return
-        self._fill()
+        if not self._is_stopping:
+            self._fill()
+
+    def _settle(self, settlement: Settlement) -> None:
+        self._settler.settle(settlement)
+        if self._is_stopping and not self._unsettled:
+            self._all_ended.set()
+
+    @property
+    def _unsettled(self) -> list[Running]:
+        """What has not ended yet. A handler that does not return although its job is settled is not waited for."""
+        return [one for one in self._executor.running.values() if not one.is_settled]
 
     def _hand_back_unknown(self, job: ClaimedJob) -> None:
         if self._fetcher.types is None:
@@ -269,12 +276,12 @@ class Worker:
             self._settler.settle(Settlement(lease=self._fetcher.ready.popleft().lease, outcome=HandedBack()))
 
     async def _finish_running(self) -> None:
-        if not self._executor.running:
+        if not self._unsettled:
             return
         hurry = asyncio.ensure_future(self._hurry.wait())
         ended = asyncio.ensure_future(self._all_ended.wait())
         await asyncio.wait([hurry, ended], timeout=self.options.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not self._all_ended.is_set() and self._executor.running:
+        if not self._all_ended.is_set():
             self._executor.end_all(Ending.SHUTDOWN)
             await asyncio.wait([ended], timeout=STUBBORN_SECONDS + 1)
         await _cancel(hurry, ended)

@@ -1,0 +1,55 @@
+"""A store that is away, or whose answers are lost: nothing is lost, nothing runs twice without need."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from holdfast.core.commands import NewJob
+from holdfast.core.states import State
+from holdfast.testing.faults import FaultKind, FaultyStore, PlannedFault
+from holdfast.worker.context import Context
+from tests.integration.worker.world import SOON, World
+
+VERBS = ("claim", "settle", "report", "wait")
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_call_that_fails_is_repeated_and_every_job_runs_once(world: World, verb: str, kind: FaultKind) -> None:
+    runs: list[UUID] = []
+
+    async def note(ctx: Context) -> None:
+        runs.append(ctx.job_id)
+        ctx.progress(50)
+        await ctx.checkpoint("here")
+
+    world.handle(note)
+    faulty = FaultyStore(world.store, [PlannedFault(verb, kind, call) for call in (1, 2, 4)])
+    await world.submit_all([NewJob(id=uuid4(), type="note", retry=SOON) for _ in range(30)])
+    async with world.worker(store=faulty, concurrency=4):
+        counts = await world.until_all_ended()
+        await faulty.under_way()
+    assert counts == {State.COMPLETED: 30}
+    if not (verb == "claim" and kind is FaultKind.TIMEOUT):
+        assert len(runs) == 30
+    else:
+        # The claim that went on alone may have leased jobs to nobody: they come back, without an attempt.
+        assert set(runs) == {UUID(int=run.int) for run in runs}
+        assert len(set(runs)) == 30
+
+
+async def test_an_outcome_waits_for_a_store_that_is_away(world: World) -> None:
+    ran = asyncio.Event()
+
+    async def note() -> str:
+        ran.set()
+        return "kept"
+
+    world.handle(note)
+    faulty = FaultyStore(world.store, [PlannedFault("settle", FaultKind.BEFORE_WRITE, call) for call in range(1, 5)])
+    job_id = await world.submit("note")
+    async with world.worker(store=faulty):
+        await ran.wait()
+        job = await world.until(job_id)
+    assert (job.state, job.result, job.attempt) == (State.COMPLETED, b'"kept"', 1)

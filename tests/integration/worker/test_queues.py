@@ -1,0 +1,154 @@
+"""Which jobs a worker takes, and how many at a time."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from holdfast.core.commands import NewJob
+from holdfast.core.errors import InvalidInput, UsageError
+from holdfast.core.priority import Priority
+from holdfast.core.states import State
+from holdfast.worker.context import Context
+from holdfast.worker.options import WorkerOptions
+from tests.integration.worker.world import SOON, World, eventually
+
+
+async def test_queues_are_served_in_the_order_given(world: World) -> None:
+    seen: list[str] = []
+
+    async def note(ctx: Context) -> None:
+        seen.append(ctx.queue)
+
+    world.handle(note)
+    for queue in ("low", "high", "low", "high"):
+        await world.submit("note", queue=queue)
+    async with world.worker(concurrency=1, queues=("high", "low")):
+        await world.until_all_ended()
+    assert seen == ["high", "high", "low", "low"]
+
+
+async def test_urgent_jobs_of_a_queue_run_first(world: World) -> None:
+    seen: list[int] = []
+
+    async def note(number: int) -> None:
+        seen.append(number)
+
+    world.handle(note)
+    for number, priority in enumerate((Priority.BULK, Priority.CRITICAL, Priority.NORMAL)):
+        await world.submit("note", {"number": number}, priority=priority)
+    async with world.worker(concurrency=1):
+        await world.until_all_ended()
+    assert seen == [1, 2, 0]
+
+
+async def test_with_weights_no_queue_starves(world: World) -> None:
+    seen: list[str] = []
+
+    async def note(ctx: Context) -> None:
+        seen.append(ctx.queue)
+
+    world.handle(note)
+    jobs = [NewJob(id=uuid4(), type="note", queue=queue, retry=SOON) for queue in ("a", "b") for _ in range(200)]
+    await world.submit_all(jobs)
+    async with world.worker(concurrency=1, queues={"a": 3, "b": 1}):
+        await world.until_all_ended()
+    # In order, "b" would come after all of "a". One in four claims looks at "b" first: 0.75 ** 50 for none at all.
+    assert "b" in seen[:-200]
+
+
+async def test_a_queues_limit_bounds_what_runs_of_it(world: World) -> None:
+    running: dict[str, int] = {"narrow": 0, "wide": 0}
+    most = dict(running)
+    go_on = asyncio.Event()
+
+    async def work(ctx: Context) -> None:
+        running[ctx.queue] += 1
+        most[ctx.queue] = max(most[ctx.queue], running[ctx.queue])
+        await go_on.wait()
+        running[ctx.queue] -= 1
+
+    world.handle(work)
+    for queue in ("narrow", "wide"):
+        for _ in range(6):
+            await world.submit("work", queue=queue)
+    async with world.worker(concurrency=8, queues=("narrow", "wide"), limits={"narrow": 2}):
+        await eventually(lambda: running == {"narrow": 2, "wide": 6})
+        go_on.set()
+        assert await world.until_all_ended() == {State.COMPLETED: 12}
+    assert most["narrow"] == 2
+
+
+async def test_no_more_runs_than_there_are_slots(world: World) -> None:
+    running = 0
+    most = 0
+    go_on = asyncio.Event()
+
+    async def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await go_on.wait()
+        running -= 1
+
+    world.handle(work)
+    await world.submit_all([NewJob(id=uuid4(), type="work", retry=SOON) for _ in range(20)])
+    async with world.worker(concurrency=5) as worker:
+        await eventually(lambda: running == 5)
+        # They take long: nothing is claimed ahead of them.
+        assert not worker._fetcher.ready
+        go_on.set()
+        await world.until_all_ended()
+    assert most == 5
+
+
+async def test_a_paused_queue_waits_and_goes_on_when_resumed(world: World) -> None:
+    async def note() -> None: ...
+
+    world.handle(note)
+    await world.store.pause("default")
+    job_id = await world.submit("note")
+    other = await world.submit("note", queue="other")
+    async with world.worker(queues=("default", "other")):
+        await world.until(other)
+        assert (await world.job(job_id)).state is State.SCHEDULED
+        await world.store.resume("default")
+        await world.until(job_id)
+
+
+async def test_a_job_submitted_to_an_idle_worker_wakes_it(world: World) -> None:
+    """The poll would come after an hour."""
+
+    async def note() -> None: ...
+
+    world.handle(note)
+    async with world.worker(poll_seconds=3600.0):
+        for _ in range(20):
+            await world.until(await world.submit("note"))
+
+
+async def test_a_delayed_job_runs_when_it_is_due(world: World) -> None:
+    async def note() -> None: ...
+
+    world.handle(note)
+    async with world.worker(poll_seconds=3600.0):
+        job = await world.until(await world.submit("note", delay_seconds=0.3))
+    assert job.started_at is not None
+    assert (job.started_at - job.created_at).total_seconds() >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"queues": ()}, "queues is"),
+        ({"queues": "default"}, "write queues="),
+        ({"queues": {"a": 0}}, "weight of queue 'a'"),
+        ({"limits": {"other": 1}}, "'other'"),
+        ({"limits": {"default": 0}}, "limit of queue 'default'"),
+        ({"grace_seconds": -1.0}, "grace"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises((UsageError, InvalidInput), match=words):
+        WorkerOptions(**given)  # type: ignore[arg-type]

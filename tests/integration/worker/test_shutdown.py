@@ -1,0 +1,148 @@
+"""A worker that is told to stop: K1, K2, F3. No attempt is spent, nothing is lost."""
+
+import asyncio
+import threading
+from uuid import UUID, uuid4
+
+import pytest
+
+from holdfast.core.commands import NewJob
+from holdfast.core.states import State
+from holdfast.worker.context import Context
+from tests.integration.worker.world import SOON, World, eventually
+
+
+async def test_what_runs_is_finished_within_the_grace_time(world: World) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work() -> str:
+        started.set()
+        await go_on.wait()
+        return "finished"
+
+    job_id = await world.submit(world.handle(work))
+    worker = world.new_worker()
+    async with worker:
+        await started.wait()
+        worker.stop()
+        go_on.set()
+    job = await world.job(job_id)
+    assert (job.state, job.result) == (State.COMPLETED, b'"finished"')
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_does_not_finish_is_handed_back_without_an_attempt(world: World, is_async: bool) -> None:
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(ctx: Context) -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    def thread_work(ctx: Context) -> None:
+        loop.call_soon_threadsafe(started.set)
+        while not ctx.cancelled:
+            pass
+
+    job_id = await world.submit(world.handle(work if is_async else thread_work))
+    async with world.worker(grace_seconds=0.0):
+        await started.wait()
+    job = await world.job(job_id)
+    assert (job.state, job.attempt, job.lease) == (State.SCHEDULED, 0, None)
+    assert await world.store.read_attempts(job_id) == []
+
+
+async def test_a_second_stop_does_not_wait_for_the_grace_time(world: World) -> None:
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    job_id = await world.submit(world.handle(work))
+    worker = world.new_worker(grace_seconds=3600.0)
+    async with worker:
+        await started.wait()
+        worker.stop()
+        worker.stop_now()
+    assert (await world.job(job_id)).state is State.SCHEDULED
+
+
+async def test_what_was_claimed_ahead_is_handed_back(world: World) -> None:
+    """Short jobs first, so that the worker claims ahead; then one that holds the only slot."""
+    started = asyncio.Event()
+
+    async def short() -> None: ...
+
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    world.handle(short), world.handle(long)
+    shorts = [NewJob(id=uuid4(), type="short", retry=SOON) for _ in range(300)]
+    behind = [NewJob(id=uuid4(), type="short", retry=SOON) for _ in range(300)]
+    await world.submit_all([*shorts, NewJob(id=uuid4(), type="long", retry=SOON), *behind])
+    worker = world.new_worker(concurrency=1, grace_seconds=0.0)
+    async with worker:
+        await started.wait()
+        await eventually(lambda: bool(worker._fetcher.ready))
+    (queue,) = await world.store.read_queues()
+    counts = {state: jobs for state, jobs in queue.counts.items() if jobs}
+    assert counts == {State.COMPLETED: 300, State.SCHEDULED: 301}
+    for job in behind[:20]:
+        assert (await world.job(job.id)).attempt == 0
+
+
+async def test_a_worker_that_left_is_not_alive(world: World) -> None:
+    async with world.worker() as worker:
+        assert [one.id for one in await world.store.read_workers()] == [worker.id]
+    assert [one for one in await world.store.read_workers() if one.id == worker.id and not one.is_lost] == []
+
+
+async def test_it_keeps_its_leases_alive_while_it_drains(world: World) -> None:
+    """With a worker timeout far below what the drain takes, a second worker's tick would reclaim the job."""
+    from holdfast.core.commands import Tick
+
+    started, go_on = asyncio.Event(), asyncio.Event()
+    runs: list[UUID] = []
+
+    async def work(ctx: Context) -> None:
+        runs.append(ctx.attempt_id)
+        started.set()
+        await go_on.wait()
+
+    job_id = await world.submit(world.handle(work))
+    tick = Tick(worker_timeout_seconds=1.0)
+    draining = world.new_worker(tick=tick, heartbeat_seconds=0.05)
+    async with draining:
+        await started.wait()
+        draining.stop()
+        async with world.worker(tick=tick, heartbeat_seconds=0.05):
+            beats = 0
+            seen = None
+            while beats < 3:
+                (alive,) = [one for one in await world.store.read_workers() if one.id == draining.id]
+                if alive.seen_at != seen:
+                    seen, beats = alive.seen_at, beats + 1
+                await asyncio.sleep(0.02)
+            go_on.set()
+            await world.until(job_id)
+    assert len(runs) == 1
+
+
+async def test_a_stuck_thread_does_not_keep_the_worker_from_stopping(world: World) -> None:
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    release = threading.Event()
+
+    def deaf() -> None:
+        loop.call_soon_threadsafe(started.set)
+        release.wait()
+
+    job_id = await world.submit(world.handle(deaf))
+    try:
+        async with world.worker(grace_seconds=0.0):
+            await started.wait()
+        assert (await world.job(job_id)).state is State.SCHEDULED
+    finally:
+        release.set()
