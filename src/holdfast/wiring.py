@@ -1,22 +1,27 @@
-"""From a URL to a store. The only module that knows both the port and its implementations, which it imports lazily.
+"""From a URL to a store. The only module that knows both the ports and their implementations, which it imports lazily.
 
 ::
 
     memory://
     sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one
     postgresql://user@host/database       options: schema=NAME, prepared=off and listen=off (for a transaction pooler)
+
+Execution logs lie elsewhere: a folder, ``s3://bucket/prefix`` or ``memory://``; ``off`` for none.
 """
 
+import os
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from holdfast.core import limits
 from holdfast.core.errors import ConfigError
-from holdfast.core.ports import Store
+from holdfast.core.ports import LogStore, Store
 
 DEFAULT_URL: Final = "sqlite:///holdfast.db"
 URL_VARIABLE: Final = "HOLDFAST_URL"
+LOGS_VARIABLE: Final = "HOLDFAST_LOGS"
+NO_LOGS: Final = "off"
 DEFAULT_SCHEMA: Final = "holdfast"
 _SWITCHES: Final = {"on": True, "off": False}
 
@@ -29,6 +34,30 @@ def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
     return maker(url, payload_limit_bytes)
+
+
+def create_log_store(url: str) -> LogStore:
+    """Where execution logs are kept, not open yet; ConfigError where the URL is at fault."""
+    from holdfast.logs import ObjectLogStore
+
+    return ObjectLogStore(url)
+
+
+def find_log_url(given: str | None, store_url: str) -> str | None:
+    """What was given, else the default; None where that is ``off``."""
+    if given is None:
+        return default_log_url(store_url)
+    return None if given == NO_LOGS else given
+
+
+def default_log_url(store_url: str) -> str | None:
+    """$HOLDFAST_LOGS; else a folder beside the database file, or in the working directory. None where it says off."""
+    given = os.environ.get(LOGS_VARIABLE)
+    if given:
+        return None if given == NO_LOGS else given
+    if store_url.startswith("sqlite:///"):
+        return f"{store_url.removeprefix('sqlite:///')}-logs"
+    return "memory://" if store_url.startswith("memory://") else "./holdfast-logs"
 
 
 def _memory(_: str, payload_limit_bytes: int) -> Store:
