@@ -17,6 +17,7 @@ from holdfast.core.commands import (
     Completed,
     Failed,
     Filter,
+    Fire,
     HandedBack,
     Heartbeat,
     NewJob,
@@ -35,7 +36,7 @@ from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Jitter, Retry
 from holdfast.core.states import LIVE, REPLAYABLE, State
-from tests.differential.sides import QUEUES, TYPES, UNKNOWN_JOB, WORKERS, Book, Side
+from tests.differential.sides import CRONS, QUEUES, TYPES, UNKNOWN_JOB, WORKERS, Book, Side
 from tests.differential.snapshots import pages
 
 PAYLOADS: Final = (Payload.of({"n": 1}), Payload.of_bytes(b"\x00\xff"))
@@ -592,6 +593,31 @@ class Advancing:
         return Call("advance", self.seconds, nothing)
 
 
+# cron
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """The crons at ``names``, for a slot so long ago, each with a job or, where there is no draft, as an anchor."""
+
+    names: tuple[int, ...] = (0,)
+    seconds_ago: float = 0.0
+    drafts: tuple[Draft | None, ...] = (Draft(),)
+    times: int = 1
+
+    def prepare(self, book: Book) -> Call:
+        slot = book.clock.now() - timedelta(seconds=self.seconds_ago)
+        fires = [
+            Fire(name=CRONS[name], slot=slot, job=make_jobs((draft,), book)[0] if draft else None)
+            for name, draft in zip(self.names, self.drafts, strict=True)
+        ]
+
+        async def run(side: Side) -> list[Any]:
+            return [await side.store.fire(fires) for _ in range(self.times)]
+
+        return Call("fire", fires, run)
+
+
 # queues, workers
 
 
@@ -652,7 +678,8 @@ class Beating:
 
 
 Command = (
-    Submitting
+    Firing
+    | Submitting
     | SubmittingAgain
     | Claiming
     | ClaimingAgain

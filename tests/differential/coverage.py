@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import Completed, Failed, ReplayOutcome, Settled, Submitted
+from holdfast.core.commands import AlreadyFired, Completed, Failed, Fire, Fired, ReplayOutcome, Settled, Submitted
 from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput, StaleLease
 from holdfast.core.job import Job
 from holdfast.core.states import TRANSITIONS, State, Transition, Trigger
@@ -43,7 +43,9 @@ _TABLE: Final[dict[str, str]] = {
     "extend": "Extended Extended:cancel cut-by-lifetime StaleLease StaleLease:unknown mixed stale-beside-a-lease",
     "report": "None StaleLease InvalidInput mixed stale-beside-a-lease",
     "cancel": "CANCELLED REQUESTED ALREADY_ENDED NOT_FOUND asked-again propagated",
-    "replay": "REPLAYED UNCHANGED ENDED_BY_DEPENDENCY NOT_FOUND revived revived-transitively stays-ended twice",
+    "replay": "REPLAYED UNCHANGED ENDED_BY_DEPENDENCY NOT_FOUND revived revived-transitively stays-ended twice "
+    "named-beside-its-dependency",
+    "fire": "fired anchored duplicate repeat already older future refused conflict twice-in-a-call",
     "replay_where": "none some many",
     "read_page": "none some",
     "tick": "due reclaimed lifetimes_ended removed has_more nothing reclaim:SCHEDULED reclaim:DEAD_LETTER "
@@ -300,6 +302,8 @@ def _replay(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -
     replayed = [answer.job_id for answer in answers if answer.outcome is ReplayOutcome.REPLAYED]
     if any(given.count(job_id) > 1 for job_id in replayed):
         yield "twice"
+    if any(before[job_id].ended_by is not None for job_id in replayed):
+        yield "named-beside-its-dependency"
     back = [old for old in before.values() if old.state.is_terminal and after[old.id].state is State.PENDING]
     if back:
         yield "revived"
@@ -313,6 +317,32 @@ def _some(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -> 
     yield "some" if answers else "none"
     if len(answers) > given[1]:
         yield "many"
+
+
+def _fire(given: Any, answers: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
+    if isinstance(answers, HoldfastError):
+        yield "twice-in-a-call"
+        return
+    for call in answers:
+        yield from (_fired(fire, answer) for fire, answer in zip(given, call, strict=True))
+
+
+def _fired(fire: Fire, answer: Any) -> str:
+    match answer:
+        case Fired(job_id=None):
+            return "anchored"
+        case Fired(is_repeat=True):
+            return "repeat"
+        case Fired(is_duplicate=True):
+            return "duplicate"
+        case Fired():
+            return "fired"
+        case AlreadyFired(slot=slot):
+            return "already" if slot == fire.slot else "older"
+        case IdempotencyConflict():
+            return "conflict"
+        case _:
+            return "future" if "future" in str(answer) else "refused"
 
 
 def _tick(given: Any, report: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
@@ -397,6 +427,7 @@ _LOOKS: Final = {
     "cancel": _cancel,
     "replay": _replay,
     "replay_where": _some,
+    "fire": _fire,
     "read_page": _some,
     "tick": _tick,
     "heartbeat": _heartbeat,

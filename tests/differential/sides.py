@@ -20,6 +20,7 @@ from holdfast.testing.model.world import ModelJob
 WORKERS: Final = tuple(UUID(int=0xF00D << 64 | n) for n in range(3))
 QUEUES: Final = ("default", "other")
 TYPES: Final = ("resize", "send")
+CRONS: Final = ("nightly", "hourly ü")
 UNKNOWN_JOB: Final = UUID(int=0xDEAD)
 
 

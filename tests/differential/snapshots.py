@@ -54,8 +54,10 @@ class Snapshot:
     """Of all that ever were, those that ``read`` still finds."""
     attempts: dict[UUID, Any]
     upstream: dict[UUID, Any]
+    places: dict[UUID, Any]
     queues: Any
     workers: Any
+    cron: Any
 
 
 async def take_snapshot(side: Side, ids: Collection[UUID], *, details: Collection[UUID]) -> Snapshot:
@@ -76,8 +78,10 @@ async def take_snapshot(side: Side, ids: Collection[UUID], *, details: Collectio
         found=tuple(job_id for job_id, job in by_id.items() if job is not None),
         attempts={job_id: await store.read_attempts(job_id) for job_id in details},
         upstream={job_id: await store.read_upstream(job_id) for job_id in details},
+        places={job_id: await store.read_place(job_id) for job_id in details},
         queues=[replace(queue, counts={s: n for s, n in queue.counts.items() if n}) for queue in queues],
         workers=_comparable_workers(await store.read_workers(), side.clock.now()),
+        cron=await store.read_cron(),
     )
 
 

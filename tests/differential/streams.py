@@ -28,6 +28,7 @@ from tests.differential.commands import (
     Draft,
     Ending,
     Extending,
+    Firing,
     Leaving,
     Listing,
     Pausing,
@@ -399,6 +400,17 @@ def resume(c: Choices) -> list[Command]:
     return [Pausing(n, is_resume=True) for n in range(len(QUEUES))]
 
 
+# cron
+
+
+def fire(c: Choices) -> list[Command]:
+    names: tuple[int, ...] = c.pick(((0,), (1,), (0, 1), (1, 0), (0, 0)))
+    drafts = tuple(None if c.chance(15) else draft(c) for _ in names)
+    if c.chance(10):
+        drafts = (_with(draft(c), flaw=c.pick(tuple(FLAWS))), *drafts[1:])
+    return [Firing(names, seconds_ago=c.pick((0.0, 0.0, 1.0, 5.0, -1.0)), drafts=drafts, times=c.pick((1, 1, 2)))]
+
+
 # time
 
 
@@ -498,6 +510,7 @@ _WEIGHTS: Final[dict[_Script, int]] = {
     replay: 6,
     replay_where: 3,
     list_jobs: 3,
+    fire: 5,
     pause: 2,
     resume: 1,
     advance: 3,

@@ -17,6 +17,7 @@ from holdfast.core.commands import (
     Completed,
     Failed,
     Filter,
+    Fire,
     HandedBack,
     NewJob,
     Report,
@@ -255,6 +256,31 @@ def _list_faults(field: str, texts: Any, most: int, most_characters: int) -> Ite
         yield Fault(field=field, problem=f"are {len(texts)}", limit=str(most))
     for text in texts:
         yield from _text_faults(0, field, text, most_characters)
+
+
+def require_valid_fires(fires: Sequence[Fire]) -> None:
+    """What is wrong with the call as a whole; what is wrong with one of them is that one's answer."""
+    if len(fires) > limits.MAX_FIRES:
+        raise InvalidInput([Fault(field="fires", problem=f"are {len(fires)} in one call", limit=str(limits.MAX_FIRES))])
+    names = [fire.name for fire in fires]
+    if len(set(names)) < len(names):
+        raise InvalidInput([Fault(field="name", problem="stands twice in one call")])
+
+
+def require_valid_fire(index: int, fire: Fire, *, payload_limit_bytes: int) -> None:
+    faults = list(_text_faults(index, "name", fire.name, limits.MAX_CRON_NAME_CHARACTERS))
+    faults += _slot_faults(index, fire.slot)
+    if fire.job is not None:
+        faults += _job_faults(index, fire.job, payload_limit_bytes)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _slot_faults(index: int, slot: Any) -> Iterable[Fault]:
+    yield from _datetime_faults(index, "slot", slot)
+    # The ends of the calendar have no time in every zone.
+    if isinstance(slot, datetime) and not 1970 <= slot.year < 9999:
+        yield Fault(item=index, field="slot", problem=f"is in the year {slot.year}", limit="1970 … 9998")
 
 
 def require_valid_tick(tick: Tick) -> None:

@@ -270,7 +270,67 @@ class TickReport:
     """A batch was full: tick again at once."""
 
 
+# cron
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fire:
+    """A slot of a periodic job has come. Without a job it is only written down, so that nothing before it is missed."""
+
+    name: str
+    slot: datetime
+    job: NewJob | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    job_id: UUID | None
+    is_duplicate: bool = False
+    """The job's key already stood for ``job_id``; the slot is fired all the same."""
+    is_repeat: bool = False
+    """This very fire was done before; the first answer was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyFired:
+    """The newest slot of that name, which is this one or a newer one, and its job."""
+
+    slot: datetime
+    job_id: UUID | None
+
+
+FireAnswer = Fired | AlreadyFired | HoldfastError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronSlot:
+    name: str
+    slot: datetime
+    job_id: UUID | None
+    fired_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CronState:
+    now: datetime
+    """By the store's clock."""
+    slots: tuple[CronSlot, ...]
+    """Of each name the newest that has come, by name."""
+
+
 # read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a job stands with the claim, beside what ``read`` says of it."""
+
+    now: datetime
+    """By the store's clock."""
+    paused_at: datetime | None
+    """Since when its queue is paused."""
+    ahead: int | None
+    """Of a SCHEDULED job: how many stand before it in its queue, counted up to limits.MAX_PLACE_JOBS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,8 @@ MAX_PAGE_JOBS: Final = 1000
 DEFAULT_PAGE_JOBS: Final = 50
 SCAN_BUDGET_JOBS: Final = 50_000
 """How many jobs one page of a filtered list looks at before it hands back a cursor to go on from."""
+MAX_PLACE_JOBS: Final = 10_000
+"""How far the jobs before another one are counted."""
 TICK_BATCH_JOBS: Final = 1000
 MAX_TICK_JOBS: Final = 10_000
 
@@ -72,8 +74,17 @@ MAX_WORKER_QUEUES: Final = MAX_CLAIM_QUEUES
 MAX_WORKER_TYPES: Final = 10_000
 UNKNOWN_TYPE_DELAY_SECONDS: Final = 30.0
 
+# Periodic jobs
+MAX_CRON_NAME_CHARACTERS: Final = 255
+MAX_FIRES: Final = 1000
+MAX_CRON_WAIT_SECONDS: Final = 60.0
+"""How long a scheduler sleeps at the most: a clock that is put right is noticed after that time."""
+MIN_CRON_WAIT_SECONDS: Final = 0.05
+
 # Retention, counted from completed_at and never shorter than the idempotency window
 DEFAULT_COMPLETED_RETENTION_SECONDS: Final = 7 * 24 * 3600.0
 DEFAULT_DEAD_RETENTION_SECONDS: Final = 30 * 24 * 3600.0
 WORKER_RETENTION_SECONDS: Final = 24 * 3600.0
 """How long a worker that is gone can still be asked about."""
+CRON_RETENTION_SECONDS: Final = 7 * 24 * 3600.0
+"""Of fired slots; the newest of each name stays for ever."""

@@ -19,11 +19,15 @@ from uuid import UUID
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -82,6 +86,13 @@ class Store(Protocol):
         """Replay a page of the FAILED and DEAD_LETTER jobs that match; go on with the cursor."""
         ...
 
+    async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        """Accept the jobs of slots that have come, each slot once however many ask (K1 to K3 in ``core/cron``).
+
+        A refused job leaves its slot to be fired, and never fails its neighbours.
+        """
+        ...
+
     async def tick(self, tick: Tick) -> TickReport:
         """Move time on: what is due, expired, lost, over its lifetime, to be propagated, past its retention."""
         ...
@@ -103,6 +114,14 @@ class Store(Protocol):
         ...
 
     async def read_workers(self) -> list[Worker]: ...
+
+    async def read_place(self, job_id: UUID) -> Place | None:
+        """Where a job stands with the claim; None where there is no such job."""
+        ...
+
+    async def read_cron(self) -> CronState:
+        """The newest slot of every periodic job that was ever fired or anchored, and the time."""
+        ...
 
     async def pause(self, queue: str) -> None: ...
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from holdfast.core.commands import NewJob, Tick
+from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import Edge
 from holdfast.core.idempotency import KeyClaim, KeyHolder
 from holdfast.core.job import Attempt, Progress, Record
@@ -101,6 +101,17 @@ class Transaction(Protocol):
 
     async def take_marks(self, *, limit: int) -> list[int]: ...
 
+    # the slots of periodic jobs
+    async def lock_slots(self) -> None:
+        """Nobody else fires until this transaction ends."""
+        ...
+
+    async def find_slots(self, wanted: Sequence[tuple[str, datetime]]) -> list[CronSlot]:
+        """Of each name asked for: that very slot, and the newest that has come. One that is both may come twice."""
+        ...
+
+    async def add_slots(self, slots: Sequence[CronSlot]) -> None: ...
+
     # time; each returns locked Records, and skips what another process is at work on
     async def find_due(self, *, limit: int) -> list[Record]: ...
 
@@ -123,7 +134,7 @@ class Transaction(Protocol):
         ...
 
     async def remove_ended(self, tick: Tick) -> int:
-        """Remove at most a batch of jobs past their retention; and keys and workers past theirs."""
+        """Remove at most a batch of jobs past their retention; and keys, workers and slots past theirs."""
         ...
 
 

@@ -14,11 +14,15 @@ from uuid import UUID
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -118,6 +122,9 @@ class FaultyStore:
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
         return await self._do("replay_where", lambda: self._store.replay_where(where, limit=limit, cursor=cursor))
 
+    async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        return await self._do("fire", lambda: self._store.fire(fires))
+
     async def tick(self, tick: Tick) -> TickReport:
         return await self._do("tick", lambda: self._store.tick(tick))
 
@@ -138,6 +145,12 @@ class FaultyStore:
 
     async def read_workers(self) -> list[Worker]:
         return await self._do("read_workers", self._store.read_workers)
+
+    async def read_place(self, job_id: UUID) -> Place | None:
+        return await self._do("read_place", lambda: self._store.read_place(job_id))
+
+    async def read_cron(self) -> CronState:
+        return await self._do("read_cron", self._store.read_cron)
 
     async def pause(self, queue: str) -> None:
         await self._do("pause", lambda: self._store.pause(queue))

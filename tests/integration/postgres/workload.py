@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
-from holdfast.core.commands import Completed, Filter, Heartbeat, NewJob, Report, Settlement, Tick
+from holdfast.core.commands import Completed, Filter, Fire, Heartbeat, NewJob, Report, Settlement, Tick
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.job import ClaimedJob, Progress, Timeouts
 from holdfast.core.states import State
@@ -41,6 +41,7 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     await hold(store, worker, jobs)
     await settle_everything(store, jobs)
     await manage(store, claimed)
+    await fire_slots(store, clock)
     await let_time_pass(store, clock)
     await store.leave(worker)
 
@@ -98,6 +99,18 @@ async def manage(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
     await store.read_upstream(ids[-1])
     await store.read_queues()
     await store.read_workers()
+    await store.read_place((await submit_jobs(store, new_job(queue="a few")))[0].job_id)
+    await store.read_place(ids[-1])
+
+
+async def fire_slots(store: PostgresStore, clock: ManualClock) -> None:
+    names = [f"cron-{n}" for n in range(10)]
+    for _ in range(2):
+        now = clock.now()
+        await store.fire([Fire(name=name, slot=now, job=new_job(queue=QUEUE)) for name in names])
+        await store.fire([Fire(name=name, slot=now, job=new_job(queue=QUEUE)) for name in names])
+        clock.advance(1)
+    await store.read_cron()
 
 
 async def read_lists(store: PostgresStore) -> None:

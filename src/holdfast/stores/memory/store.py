@@ -9,6 +9,7 @@ from uuid import UUID
 from holdfast.core import decisions, limits
 from holdfast.core.checks import (
     require_valid_claim,
+    require_valid_fires,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -19,11 +20,15 @@ from holdfast.core.checks import (
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -48,6 +53,7 @@ from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, 
 from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
 from holdfast.stores.verbs.settle import settle
@@ -185,6 +191,10 @@ class MemoryStore:
         ids = [self._tables.records[seq].id for seq in seqs]
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
+    async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        require_valid_fires(fires)
+        return self._run(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+
     async def tick(self, tick: Tick) -> TickReport:
         require_valid_tick(tick)
         reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
@@ -291,7 +301,7 @@ class MemoryStore:
         return found
 
     async def read_queues(self) -> list[QueueStats]:
-        names = {queue for queue, _ in self._tables.tally} | self._tables.paused
+        names = {queue for queue, _ in self._tables.tally} | self._tables.paused.keys()
         return [self._queue(name) for name in sorted(names)]
 
     def _queue(self, name: str) -> QueueStats:
@@ -319,15 +329,32 @@ class MemoryStore:
             for worker in sorted(self._tables.workers.values(), key=lambda w: (w.registered_at, w.id))
         ]
 
+    async def read_place(self, job_id: UUID) -> Place | None:
+        tables = self._tables
+        record = tables.records.get(tables.seqs.get(job_id, -1))
+        if record is None:
+            return None
+        paused_at = tables.paused.get(record.queue)
+        if record.state is not State.SCHEDULED:
+            return Place(now=self._clock.now(), paused_at=paused_at, ahead=None)
+        own = (record.priority, tables.places[record.seq])
+        others = (tables.records[seq] for seq in tables.places)
+        ahead = sum(one.queue == record.queue and (one.priority, tables.places[one.seq]) < own for one in others)
+        return Place(now=self._clock.now(), paused_at=paused_at, ahead=min(ahead, limits.MAX_PLACE_JOBS))
+
+    async def read_cron(self) -> CronState:
+        tx = MemoryTransaction(self._tables, self._clock.now())
+        return CronState(tx.now, tuple(tx.newest_slots().values()))
+
     # queues and workers
 
     async def pause(self, queue: str) -> None:
         require_valid_queue(queue)
-        self._tables.paused.add(queue)
+        self._tables.paused.setdefault(queue, self._clock.now())
 
     async def resume(self, queue: str) -> None:
         require_valid_queue(queue)
-        self._tables.paused.discard(queue)
+        self._tables.paused.pop(queue, None)
         self._wakeups.wake({queue})
 
     async def register(

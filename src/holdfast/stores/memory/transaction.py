@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import NewJob, Tick
+from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import DependencyKind, Edge
 from holdfast.core.idempotency import KeyClaim, KeyHolder
 from holdfast.core.job import Attempt, Progress, Record
@@ -47,7 +47,8 @@ class Tables:
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     notes: dict[int, Note] = field(default_factory=dict)
     workers: dict[UUID, WorkerRow] = field(default_factory=dict)
-    paused: set[str] = field(default_factory=set)
+    paused: dict[str, datetime] = field(default_factory=dict)
+    slots: dict[tuple[str, datetime], CronSlot] = field(default_factory=dict)
     tally: Counter[tuple[str, State]] = field(default_factory=Counter)
     last_tick_at: datetime | None = None
     silence_counts_from: datetime | None = None
@@ -177,6 +178,24 @@ class MemoryTransaction:
             del self.tables.marks[seq]
         return taken
 
+    # slots
+
+    async def lock_slots(self) -> None:
+        """Nobody else can be there."""
+
+    async def find_slots(self, wanted: Sequence[tuple[str, datetime]]) -> list[CronSlot]:
+        same = [self.tables.slots[pair] for pair in wanted if pair in self.tables.slots]
+        newest = self.newest_slots()
+        return same + [newest[name] for name, _ in wanted if name in newest]
+
+    def newest_slots(self) -> dict[str, CronSlot]:
+        """Of each name the newest that has come."""
+        come = [slot for slot in self.tables.slots.values() if slot.slot <= self.now]
+        return {slot.name: slot for slot in sorted(come, key=lambda slot: (slot.name, slot.slot))}
+
+    async def add_slots(self, slots: Sequence[CronSlot]) -> None:
+        self.tables.slots.update({(slot.name, slot.slot): slot for slot in slots})
+
     # time
 
     async def find_due(self, *, limit: int) -> list[Record]:
@@ -230,6 +249,7 @@ class MemoryTransaction:
         for name in [name for name, holder in tables.keys.items() if not holder.is_valid(self.now)]:
             del tables.keys[name]
         self._remove_workers()
+        self._remove_slots(tick.batch)
         keyed = {holder.job_id for holder in tables.keys.values()}
         needed = {e.parent for e in tables.edges.values() if not tables.records[e.child].state.is_terminal}
         removable = [
@@ -263,3 +283,14 @@ class MemoryTransaction:
         for worker in list(self.tables.workers.values()):
             if worker.is_lost and worker.seen_at < latest and not self.leases_of(worker.id):
                 del self.tables.workers[worker.id]
+
+    def _remove_slots(self, limit: int) -> None:
+        latest = self.now - timedelta(seconds=limits.CRON_RETENTION_SECONDS)
+        newest = self.newest_slots()
+        old = [
+            pair
+            for pair, slot in sorted(self.tables.slots.items(), key=lambda item: item[1].fired_at)
+            if slot.fired_at <= latest and slot.name in newest and slot.slot < newest[slot.name].slot
+        ]
+        for pair in old[:limit]:
+            del self.tables.slots[pair]

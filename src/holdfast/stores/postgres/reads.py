@@ -1,14 +1,16 @@
 """Questions about jobs, queues and workers. Nothing here locks or changes anything."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import Filter, Page, QueueStats, Worker
+from holdfast.core import limits
+from holdfast.core.commands import CronState, Filter, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
-from holdfast.stores.postgres.rows import Row, attempt_from, job_from
+from holdfast.stores.postgres.rows import Row, attempt_from, job_from, slot_from
 from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.postgres.transaction import Executor
 
@@ -170,6 +172,16 @@ class Reader:
             )
             for row in rows
         ]
+
+    async def read_place(self, job_id: UUID, *, now: datetime | None) -> Place | None:
+        for row in await self._executor.fetch(self._sql["read_place"], now, job_id, limits.MAX_PLACE_JOBS):
+            return Place(now=row["now"], paused_at=row["paused_at"], ahead=row["ahead"])
+        return None
+
+    async def read_cron(self, *, now: datetime | None) -> CronState:
+        rows = await self._executor.fetch(self._sql["read_cron"], now)
+        slots = [slot_from(row) for row in rows if row["name"] is not None]
+        return CronState(rows[0]["now"], tuple(sorted(slots, key=lambda slot: slot.name)))
 
 
 def _queue(name: str, rows: Sequence[Row]) -> QueueStats:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts
@@ -72,27 +72,43 @@ def record_from(row: Row) -> Record:
 
 
 def claimed_from(row: Row, owner: UUID) -> ClaimedJob:
+    # By position: one is made for every job that runs, and looking columns up by name takes as long as all the rest.
+    (
+        _,
+        _,
+        seq,
+        queue,
+        priority,
+        version,
+        attempt,
+        token,
+        last_token,
+        started_at,
+        expires_at,
+        job_id,
+        job_type,
+        payload,
+        is_json,
+        max_attempts,
+        created_at,
+        options,
+        has_dependencies,
+        checkpoint,
+    ) = row.values()
     return ClaimedJob(
-        lease=Lease(
-            job_id=row["id"],
-            seq=row["job"],
-            token=row["token"],
-            version=row["version"],
-            owner=owner,
-            expires_at=row["expires_at"],
-        ),
-        type=row["type"],
-        queue=row["queue"],
-        priority=PRIORITIES[row["priority"]],
-        payload=Payload(row["payload"], row["is_json"]),
-        attempt=row["attempt"],
-        max_attempts=row["max_attempts"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        has_dependencies=row["has_dependencies"],
-        previous_attempt_id=row["last_token"],
-        checkpoint=row["checkpoint"],
-        encoded_options=row["options"],
+        lease=Lease(job_id=job_id, seq=seq, token=token, version=version, owner=owner, expires_at=expires_at),
+        type=job_type,
+        queue=queue,
+        priority=PRIORITIES[priority],
+        payload=Payload(payload, is_json),
+        attempt=attempt,
+        max_attempts=max_attempts,
+        created_at=created_at,
+        started_at=started_at,
+        has_dependencies=has_dependencies,
+        previous_attempt_id=last_token,
+        checkpoint=checkpoint,
+        encoded_options=options,
     )
 
 
@@ -203,3 +219,7 @@ def one_row(job: NewJob) -> tuple[Any, ...]:
         job.timeouts.lifetime,
         job.encoded_options,
     )
+
+
+def slot_from(row: Row) -> CronSlot:
+    return CronSlot(name=row["name"], slot=row["slot"], job_id=row["job_id"], fired_at=row["fired_at"])

@@ -17,6 +17,7 @@ import asyncpg
 from holdfast.core import limits
 from holdfast.core.checks import (
     require_valid_claim,
+    require_valid_fires,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -28,12 +29,16 @@ from holdfast.core.commands import (
     CancelAnswer,
     Claim,
     Completed,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     NewJob,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -68,6 +73,7 @@ from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
 from holdfast.stores.verbs.change import propagate
+from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
 from holdfast.stores.verbs.settle import settle
@@ -337,23 +343,24 @@ class PostgresStore:
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         require_valid_claim(claim)
-        tokens = lease_tokens(claim.nonce, claim.limit)
         if claim.is_repeat:
+            tokens = lease_tokens(claim.nonce, claim.limit)
             rows = await self._fetch(self._sql["claim_again"], claim.owner, tokens)
             if rows:
                 return [claimed_from(row, claim.owner) for row in rows]
         await self._refresh_cursors(claim)
-        rows = await self._claim_rows(claim, tokens)
+        rows = await self._claim_rows(claim)
         if len(rows) < claim.limit and claim.types is None and self._cursors.is_ahead(claim.queues):
             self._cursors.go_back(claim.queues)
             if not rows:
-                rows = await self._claim_rows(claim, tokens)
+                rows = await self._claim_rows(claim)
         return [claimed_from(row, claim.owner) for row in rows]
 
-    async def _claim_rows(self, claim: Claim, tokens: list[UUID]) -> Sequence[Row]:
+    async def _claim_rows(self, claim: Claim) -> Sequence[Row]:
         lanes = self._cursors.columns(claim.queues, from_start=claim.types is not None)
         types = list(claim.types) if claim.types is not None else None
-        rows = await self._fetch(self._sql["claim"], self._now, claim.owner, *lanes, claim.limit, types, tokens)
+        token_stem = str(claim.nonce)[:-4]
+        rows = await self._fetch(self._sql["claim"], self._now, claim.owner, *lanes, claim.limit, types, token_stem)
         if rows[0]["job"] is None:
             if not rows[0]["n"]:
                 return []
@@ -493,6 +500,10 @@ class PostgresStore:
         await self._fetch(f"DELETE FROM {self._sql.schema}.pause WHERE queue = $1::text", queue)
         self._announce({queue})
 
+    async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        require_valid_fires(fires)
+        return await self._transact(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+
     async def tick(self, tick: Tick) -> TickReport:
         """One statement asks whether there is anything to do; only the parts that have work run."""
         require_valid_tick(tick)
@@ -506,6 +517,7 @@ class PostgresStore:
             tick.dead_retention_seconds,
             TALLY_ROWS,
             limits.WORKER_RETENTION_SECONDS,
+            limits.CRON_RETENTION_SECONDS,
         )
         parts = [part for part in tick_verbs.PARTS if row[part.__name__]]
         return tick_verbs.total([await self._transact(_bound(part, tick)) for part in parts])
@@ -533,6 +545,12 @@ class PostgresStore:
 
     async def read_workers(self) -> list[Worker]:
         return await self._use(lambda connection: self._reader(connection).read_workers())
+
+    async def read_place(self, job_id: UUID) -> Place | None:
+        return await self._use(lambda connection: self._reader(connection).read_place(job_id, now=self._now))
+
+    async def read_cron(self) -> CronState:
+        return await self._use(lambda connection: self._reader(connection).read_cron(now=self._now))
 
 
 async def _learn_types(connection: Any) -> None:

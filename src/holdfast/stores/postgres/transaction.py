@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import NewJob, Tick
+from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import Edge
 from holdfast.core.errors import Unavailable
 from holdfast.core.idempotency import KeyClaim, KeyHolder
 from holdfast.core.job import Attempt, Progress, Record
 from holdfast.core.states import State
-from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from
+from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from, slot_from
 from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.transaction import Change
 
@@ -375,6 +375,29 @@ class PostgresTransaction:
         """
         return sorted(row["job"] for row in await self._inline(sql, limit))
 
+    # slots
+
+    async def lock_slots(self) -> None:
+        # Of the whole table, not of a name, which may have no row yet. Firing is rare, and reading goes on.
+        await self._inline("LOCK TABLE {schema}.cron_slot IN SHARE ROW EXCLUSIVE MODE")
+
+    async def find_slots(self, wanted: Sequence[tuple[str, datetime]]) -> list[CronSlot]:
+        rows = await self._run("find_slots", [name for name, _ in wanted], [slot for _, slot in wanted], self.now)
+        return [slot_from(row) for row in rows]
+
+    async def add_slots(self, slots: Sequence[CronSlot]) -> None:
+        sql = """
+            INSERT INTO {schema}.cron_slot (name, slot, job_id, fired_at)
+            SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::uuid[], $4::timestamptz[])
+        """
+        await self._inline(
+            sql,
+            [slot.name for slot in slots],
+            [slot.slot for slot in slots],
+            [slot.job_id for slot in slots],
+            [slot.fired_at for slot in slots],
+        )
+
     # time
 
     async def _found(self, rows: Sequence[Row]) -> list[Record]:
@@ -419,6 +442,8 @@ class PostgresTransaction:
         return counts_from
 
     async def remove_ended(self, tick: Tick) -> int:
+        # First: fire holds the table of slots while it waits for keys.
+        await self._remove_slots(limit=tick.batch)
         sql = """
             DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM {schema}.idempotency WHERE expires_at <= $1::timestamptz
@@ -444,6 +469,20 @@ class PostgresTransaction:
         (row,) = await self._run("retention", [row["seq"] for row in rows])
         removed: int = row["removed"]
         return removed
+
+    async def _remove_slots(self, *, limit: int) -> None:
+        sql = """
+            DELETE FROM {schema}.cron_slot WHERE ctid = ANY (ARRAY(
+                SELECT c.ctid FROM {schema}.cron_slot c
+                WHERE c.fired_at <= $1::timestamptz AND (
+                    SELECT n.slot FROM {schema}.cron_slot n
+                    WHERE n.name = c.name AND n.slot > c.slot AND n.slot <= $2::timestamptz
+                    ORDER BY n.slot LIMIT 1
+                ) IS NOT NULL
+                ORDER BY c.fired_at LIMIT $3 FOR UPDATE SKIP LOCKED
+            ))
+        """
+        await self._inline(sql, self.now - timedelta(seconds=limits.CRON_RETENTION_SECONDS), self.now, limit)
 
 
 def _table(state: State) -> str:

@@ -7,17 +7,20 @@ from sqlite3 import Cursor
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import Filter, Page, QueueStats, Worker
+from holdfast.core import limits
+from holdfast.core.commands import CronState, Filter, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import WAITING, State
 from holdfast.stores.sqlite.rows import (
     Row,
     attempt_from,
+    from_microseconds,
     from_time,
     job_from,
     json_array,
     named,
+    slot_from,
     to_time,
     worker_from,
 )
@@ -135,3 +138,18 @@ def read_queues(cursor: Cursor) -> list[QueueStats]:
 
 def read_workers(cursor: Cursor) -> list[Worker]:
     return [worker_from(row) for row in named(cursor.execute(SQL["read.workers"]))]
+
+
+def read_place(cursor: Cursor, job_id: UUID, *, now: int) -> Place | None:
+    for queue, paused_at, priority, place in cursor.execute(SQL["read.place"], (job_id.bytes,)).fetchall():
+        ahead = None
+        if place is not None:
+            before = (queue, priority, place, limits.MAX_PLACE_JOBS)
+            (ahead,) = cursor.execute(SQL["read.ahead"], before).fetchone()
+        return Place(now=from_microseconds(now), paused_at=from_time(paused_at), ahead=ahead)
+    return None
+
+
+def read_cron(cursor: Cursor, *, now: int) -> CronState:
+    found = [slot_from(row) for row in cursor.execute(SQL["read.cron"], (now,))]
+    return CronState(from_microseconds(now), tuple(sorted(found, key=lambda slot: slot.name)))

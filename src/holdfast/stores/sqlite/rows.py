@@ -10,7 +10,7 @@ from sqlite3 import Cursor
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import NewJob, Worker
+from holdfast.core.commands import CronSlot, NewJob, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, Job, Lease, Options, Progress, Record, Timeouts
@@ -348,3 +348,10 @@ def worker_from(row: NamedRow) -> Worker:
 def edge_from(row: Row) -> Edge:
     child, parent, kind, is_open = row
     return Edge(child, parent, DependencyKind(kind), bool(is_open))
+
+
+def slot_from(row: Row) -> CronSlot:
+    name, slot, job_id, fired_at = row
+    return CronSlot(
+        name=name, slot=from_microseconds(slot), job_id=from_bytes(job_id), fired_at=from_microseconds(fired_at)
+    )

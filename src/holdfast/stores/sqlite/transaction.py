@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import NewJob, Tick
+from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import Edge
 from holdfast.core.idempotency import KeyClaim, KeyHolder
 from holdfast.core.job import Attempt, Progress, Record
@@ -31,6 +31,8 @@ from holdfast.stores.sqlite.rows import (
     ready_row,
     record_from,
     running_row,
+    slot_from,
+    to_bytes,
     to_microseconds,
     waiting_row,
 )
@@ -243,6 +245,24 @@ class SQLiteTransaction:
     async def take_marks(self, *, limit: int) -> list[int]:
         return sorted(row[0] for row in self.rows("edges.take_marks", limit))
 
+    # slots
+
+    async def lock_slots(self) -> None:
+        """The transaction has the only write lock there is."""
+
+    async def find_slots(self, wanted: Sequence[tuple[str, datetime]]) -> list[CronSlot]:
+        return [
+            slot_from(row)
+            for name, slot in wanted
+            for row in self.rows("fire.find", name, to_microseconds(slot), self.now_microseconds)
+        ]
+
+    async def add_slots(self, slots: Sequence[CronSlot]) -> None:
+        self.run_many(
+            "fire.add",
+            [(s.name, to_microseconds(s.slot), to_bytes(s.job_id), to_microseconds(s.fired_at)) for s in slots],
+        )
+
     # time
 
     async def find_due(self, *, limit: int) -> list[Record]:
@@ -282,6 +302,7 @@ class SQLiteTransaction:
     async def remove_ended(self, tick: Tick) -> int:
         self.run("retention.keys", self.now_microseconds, tick.batch)
         self.run("retention.workers", self._ago(limits.WORKER_RETENTION_SECONDS))
+        self.run("retention.slots", self._ago(limits.CRON_RETENTION_SECONDS), self.now_microseconds, tick.batch)
         removed = self._remove("retention.find_done", tick.completed_retention_seconds, tick.batch)
         return removed + self._remove("retention.find_dead", tick.dead_retention_seconds, tick.batch - removed)
 

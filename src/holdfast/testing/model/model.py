@@ -6,11 +6,15 @@ from uuid import UUID
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    CronState,
     ExtendAnswer,
     Filter,
+    Fire,
+    FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
     Page,
+    Place,
     QueueStats,
     ReplayAnswer,
     ReplayPage,
@@ -26,8 +30,8 @@ from holdfast.core.commands import (
 )
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.ports import Clock
+from holdfast.testing.model import crons, manage, reads, ticks
 from holdfast.testing.model import leases as leasing
-from holdfast.testing.model import manage, reads, ticks
 from holdfast.testing.model import submits as submitting
 from holdfast.testing.model.world import ModelJob, World
 
@@ -66,6 +70,9 @@ class Model:
         found, next_cursor = self._search(where, limit, cursor, is_replay=True)
         return ReplayPage(tuple(self.replay([job.id for job in found])), next_cursor)
 
+    def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
+        return crons.fire(self._now(), fires)
+
     def tick(self, tick: Tick) -> TickReport:
         return ticks.tick(self._now(), tick)
 
@@ -99,16 +106,23 @@ class Model:
         return reads.upstream(self.world, job) if job else []
 
     def read_queues(self) -> list[QueueStats]:
-        return [reads.queue(self.world, name) for name in sorted(self.world.queues | self.world.paused)]
+        return [reads.queue(self.world, name) for name in sorted(self.world.queues | self.world.paused.keys())]
 
     def read_workers(self) -> list[Worker]:
         return reads.workers(self.world)
 
+    def read_place(self, job_id: UUID) -> Place | None:
+        job = self.world.jobs.get(job_id)
+        return reads.place(self._now(), job) if job else None
+
+    def read_cron(self) -> CronState:
+        return crons.state(self._now())
+
     def pause(self, queue: str) -> None:
-        self.world.paused.add(queue)
+        self.world.paused.setdefault(queue, self._clock.now())
 
     def resume(self, queue: str) -> None:
-        self.world.paused.discard(queue)
+        self.world.paused.pop(queue, None)
 
     def register(self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()) -> None:
         leasing.register(self._now(), worker_id, name, serves=(tuple(queues), tuple(types)))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from holdfast.core.commands import Filter, QueueStats, Worker
+from holdfast.core.commands import Filter, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency
 from holdfast.core.job import ClaimedJob, Job, Lease, Options, Upstream
 from holdfast.core.states import State
@@ -121,6 +121,16 @@ def queue(world: World, name: str) -> QueueStats:
         is_paused=name in world.paused,
         counts=dict(Counter(job.state for job in jobs)),
         oldest_scheduled_at=min(ready, default=None),
+    )
+
+
+def place(world: World, job: ModelJob) -> Place:
+    line = [one for one in world.jobs.values() if one.state is State.SCHEDULED and one.given.queue == job.given.queue]
+    ahead = sum((one.priority, one.place) < (job.priority, job.place) for one in line)
+    return Place(
+        now=world.now,
+        paused_at=world.paused.get(job.given.queue),
+        ahead=ahead if job.state is State.SCHEDULED else None,
     )
 
 

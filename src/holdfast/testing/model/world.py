@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.failures import Failure
 from holdfast.core.job import Attempt, Progress
@@ -87,9 +87,11 @@ class World:
     """In the order of acceptance, which is the order of ``seq``."""
     keys: dict[tuple[str, str], ModelKey] = field(default_factory=dict)
     workers: dict[UUID, ModelWorker] = field(default_factory=dict)
-    paused: set[str] = field(default_factory=set)
+    paused: dict[str, datetime] = field(default_factory=dict)
     queues: set[str] = field(default_factory=set)
     """Every queue that ever had a job."""
+    slots: list[CronSlot] = field(default_factory=list)
+    """Of periodic jobs, as they were fired: of each name the newest last."""
     untold: list[ModelJob] = field(default_factory=list)
     """Ended in this step; their dependents do not know yet."""
     last_seq: int = 0

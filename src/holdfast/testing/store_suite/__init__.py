@@ -1,8 +1,8 @@
 """The conformance suite of the store port: what every store must do, in one module a verb or subject.
 
 A test's name is the claim, its docstring the rule it proves: D1 and D2 are the job model and the queue semantics
-that Holdfast implements, SPEC is the specification that joins them, P, S, D, G and I numbers are the invariants of
-``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies`` and ``testing.invariants``.
+that Holdfast implements, SPEC is the specification that joins them, P, S, D, G, K and I numbers are the invariants of
+``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``, ``core.cron`` and ``testing.invariants``.
 """
 
 from importlib import import_module
@@ -15,11 +15,13 @@ SUBJECTS: Final = (
     "cancel",
     "claim",
     "claim_order",
+    "cron",
     "dependencies",
     "durability",
     "extend",
     "faults",
     "idempotency",
+    "place",
     "queues",
     "races",
     "races_of_dependencies",

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from holdfast.core.commands import Fire
 from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.testing.factories import (
@@ -14,6 +15,7 @@ from holdfast.testing.factories import (
     cancel_one,
     claim,
     job_in_state,
+    new_job,
     register,
     replay_one,
     running_job,
@@ -60,6 +62,11 @@ async def submitting_with_a_key(harness: StoreHarness) -> None:
     await submit_one(harness.store, queue="q", key="k", key_window_seconds=0.0)
 
 
+async def firing(harness: StoreHarness) -> None:
+    harness.clock.advance(1)
+    await harness.store.fire([Fire(name="cron", slot=harness.clock.now(), job=new_job(queue="q"))])
+
+
 async def becoming_due(harness: StoreHarness) -> None:
     await submit_one(harness.store, queue="q", delay_seconds=5.0)
     harness.clock.advance(5)
@@ -90,7 +97,16 @@ async def resuming(harness: StoreHarness) -> None:
 
 @pytest.mark.parametrize(
     "cause",
-    [submitting, submitting_with_a_key, becoming_due, being_released, being_handed_back, being_replayed, resuming],
+    [
+        submitting,
+        submitting_with_a_key,
+        firing,
+        becoming_due,
+        being_released,
+        being_handed_back,
+        being_replayed,
+        resuming,
+    ],
     ids=lambda cause: cause.__name__,
 )
 async def test_a_waiter_is_woken(harness: StoreHarness, cause: Cause) -> None:

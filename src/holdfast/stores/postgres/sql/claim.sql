@@ -1,4 +1,5 @@
 -- claim: lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
+-- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them.
 -- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
 -- counted here. Commits without waiting for the disk: if the server crashes and forgets the claim, the jobs are ready
 -- again and the tokens given out match nothing.
@@ -43,7 +44,7 @@ claimed AS MATERIALIZED (
     SELECT
         t.n, t.job, t.queue, t.priority, t.place, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
         t.is_fragile, t.has_dependents, t.scheduled_at, t.started_at IS NOT NULL AS was_started, t.lifetime_ends_at,
-        t.last_token, ($8::uuid[])[t.n] AS token, s.now AS started_at,
+        t.last_token, ($8::text || lpad(to_hex(t.n - 1), 4, '0'))::uuid AS token, s.now AS started_at,
         least(s.now + make_interval(secs => j.visibility_seconds), t.lifetime_ends_at) AS expires_at,
         j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.depth, j.options, j.visibility_seconds
     FROM taken t
@@ -67,8 +68,9 @@ counted AS (
     CROSS JOIN (VALUES ('SCHEDULED', -1), ('RUNNING', 1)) AS v (state, sign)
 )
 SELECT
+    -- In the order in which rows.claimed_from takes them.
     CASE WHEN s.is_known THEN c.n ELSE -1 END AS n,
-    c.job, c.queue, c.priority, c.place, c.version, c.attempt, c.token, c.last_token,
+    c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token,
     c.started_at, c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
     c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
     CASE WHEN c.was_started OR c.version > 1

@@ -1,7 +1,8 @@
 -- tick: note that one runs, and ask which parts have work. An idle tick is this one statement.
 -- After a gap, or a restart of the server, silence counts against workers only a timeout later.
 -- In the order of an index and LIMIT 1: without both, a planner that expects a match soon reads whole tables instead.
--- Locks: the one row of beat. Index: waiting_due, running_owner, ready_lifetime, waiting_lifetime, ended_done, ended_dead.
+-- Locks: the one row of beat. Index: waiting_due, running_owner, ready_lifetime, waiting_lifetime, ended_done, ended_dead,
+-- cron_slot_fired.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
@@ -59,5 +60,14 @@ SELECT
         SELECT true FROM {schema}.idempotency k WHERE k.expires_at <= clock.now ORDER BY k.expires_at LIMIT 1
     ), false)
     OR EXISTS (SELECT FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < clock.now - make_interval(secs => $8::float8))
+    OR coalesce((
+        SELECT true FROM {schema}.cron_slot c
+        WHERE c.fired_at <= clock.now - make_interval(secs => $9::float8) AND (
+            SELECT n.slot FROM {schema}.cron_slot n
+            WHERE n.name = c.name AND n.slot > c.slot AND n.slot <= clock.now
+            ORDER BY n.slot LIMIT 1
+        ) IS NOT NULL
+        ORDER BY c.fired_at LIMIT 1
+    ), false)
     OR (SELECT count(*) FROM (SELECT FROM {schema}.tally LIMIT $7 + 1) AS sample) > $7 AS retention
 FROM clock

@@ -94,3 +94,28 @@ SELECT w.id, w.name, w.registered_at, w.seen_at, w.is_lost, w.queues, w.types,
     (SELECT count(*) FROM holdfast_running r WHERE r.owner = w.id) AS running
 FROM holdfast_worker w
 ORDER BY w.registered_at, w.id
+
+-- [place]
+SELECT j.queue, (SELECT p.paused_at FROM holdfast_pause p WHERE p.queue = j.queue), r.priority, r.place
+FROM holdfast_job j LEFT JOIN holdfast_ready r ON r.job = j.seq
+WHERE j.id = ?1
+
+-- [ahead]
+-- How many stand before (?2, ?3) in a queue (?1), counted backwards and no further than ?4. Index: holdfast_ready_claim.
+SELECT count(*) FROM (
+    SELECT 1 FROM holdfast_ready r INDEXED BY holdfast_ready_claim
+    WHERE r.queue = ?1 AND (r.priority, r.place) < (?2, ?3)
+    ORDER BY r.priority DESC, r.place DESC LIMIT ?4
+)
+
+-- [cron]
+-- Of each name the newest slot that has come by ?1, stepping from name to name. Index: the primary key.
+WITH RECURSIVE step (name) AS (
+    SELECT min(name) FROM holdfast_cron_slot
+    UNION ALL
+    SELECT (SELECT min(c.name) FROM holdfast_cron_slot c WHERE c.name > step.name) FROM step WHERE step.name IS NOT NULL
+)
+SELECT c.name, c.slot, c.job_id, c.fired_at
+FROM step
+CROSS JOIN holdfast_cron_slot c ON c.name = step.name
+    AND c.slot = (SELECT max(n.slot) FROM holdfast_cron_slot n WHERE n.name = step.name AND n.slot <= ?1)

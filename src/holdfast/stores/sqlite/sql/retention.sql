@@ -57,3 +57,13 @@ DELETE FROM holdfast_idempotency WHERE rowid IN (
 -- Workers lost and not seen since ?1, without leases.
 DELETE FROM holdfast_worker
 WHERE is_lost AND seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM holdfast_running r WHERE r.owner = holdfast_worker.id)
+
+-- [slots]
+-- Slots fired until ?1, but never the newest of a name that has come by ?2; ?3: limit. Index: holdfast_cron_slot_fired.
+DELETE FROM holdfast_cron_slot WHERE rowid IN (
+    SELECT c.rowid FROM holdfast_cron_slot c INDEXED BY holdfast_cron_slot_fired
+    WHERE c.fired_at <= ?1 AND EXISTS (
+        SELECT 1 FROM holdfast_cron_slot n WHERE n.name = c.name AND n.slot > c.slot AND n.slot <= ?2
+    )
+    ORDER BY c.fired_at LIMIT ?3
+)
