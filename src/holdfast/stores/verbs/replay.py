@@ -38,6 +38,25 @@ async def replay(tx: Transaction, ids: Sequence[UUID]) -> list[ReplayAnswer]:
             answers.append(ReplayAnswer(job_id, ReplayOutcome.REPLAYED, back[record.seq].state))
     await write(tx, changes)
     await _revive_dependents(tx, back)
+    return await _with_their_dependencies(tx, answers) if back else answers
+
+
+async def _with_their_dependencies(tx: Transaction, answers: list[ReplayAnswer]) -> list[ReplayAnswer]:
+    """What ended with a dependency, and was named beside it, may be back by now; or dead because of another one."""
+    ended = {answer.job_id for answer in answers if answer.outcome is ReplayOutcome.ENDED_BY_DEPENDENCY}
+    records = await tx.lock_ids(ended) if ended else {}
+    enders = await tx.lock({r.ended_by for r in records.values() if r.ended_by is not None}) if records else {}
+    seen: set[UUID] = set()
+    for n, answer in enumerate(answers):
+        record = records.get(answer.job_id)
+        if record is None:
+            continue
+        if record.ended_by is not None:
+            answers[n] = replace(answer, dependency_id=enders[record.ended_by].id)
+        else:
+            outcome = ReplayOutcome.UNCHANGED if record.id in seen else ReplayOutcome.REPLAYED
+            answers[n] = ReplayAnswer(record.id, outcome, record.state)
+        seen.add(record.id)
     return answers
 
 

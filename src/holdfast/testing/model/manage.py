@@ -37,11 +37,23 @@ def _cancel(world: World, job: ModelJob | None) -> CancelAnswer:
 
 
 def replay(world: World, ids: Sequence[UUID]) -> list[ReplayAnswer]:
-    """Each job is answered for as it stood before the call; only then do dependents come back."""
+    """First those that can start anew; one that ended with its dependency is answered for when that is back, too."""
     answers = [_replay(world, job_id) for job_id in ids]
     while _bring_dependents_back(world):
         pass
+    seen: set[UUID] = set()
+    for n, answer in enumerate(answers):
+        if answer.outcome is ReplayOutcome.ENDED_BY_DEPENDENCY:
+            answers[n] = _with_its_dependency(world.jobs[answer.job_id], is_first=answer.job_id not in seen)
+            seen.add(answer.job_id)
     return answers
+
+
+def _with_its_dependency(job: ModelJob, *, is_first: bool) -> ReplayAnswer:
+    if job.state.is_replayable:
+        return ReplayAnswer(job.id, ReplayOutcome.ENDED_BY_DEPENDENCY, job.state, job.ended_by)
+    outcome = ReplayOutcome.REPLAYED if is_first else ReplayOutcome.UNCHANGED
+    return ReplayAnswer(job.id, outcome, job.state)
 
 
 def _replay(world: World, job_id: UUID) -> ReplayAnswer:

@@ -145,6 +145,31 @@ async def test_a_job_that_ended_with_its_dependency_cannot_be_replayed_alone(har
     assert await snapshot(harness.store) == before
 
 
+@pytest.mark.parametrize("is_child_first", [True, False])
+async def test_a_job_that_is_named_beside_its_dependency_comes_back_with_it(
+    harness: StoreHarness, is_child_first: bool
+) -> None:
+    """SPEC 2.5 Replay: its dependents come back with it, and are answered for so."""
+    ids = await dead_chain(harness.store, 3)
+    named = ids[::-1] if is_child_first else ids
+    answers = await harness.store.replay([*named, ids[2]])
+    states = {ids[0]: State.SCHEDULED, ids[1]: State.PENDING, ids[2]: State.PENDING}
+    assert answers[:3] == [ReplayAnswer(job_id, ReplayOutcome.REPLAYED, states[job_id]) for job_id in named]
+    assert answers[3] == ReplayAnswer(ids[2], ReplayOutcome.UNCHANGED, State.PENDING)
+
+
+async def test_a_job_that_still_needs_another_dead_one_is_told_which(harness: StoreHarness) -> None:
+    """SPEC 2.5 Replay: Conflict, naming what it waits for by then."""
+    first, second = [await running_job(harness.store) for _ in range(2)]
+    child = await submit_one(harness.store, dependencies=after(first.id, second.id))
+    await settle(harness.store, first, FAIL)
+    await settle(harness.store, second, FAIL)
+    answers = await harness.store.replay([child, first.id])
+    assert [answer.outcome for answer in answers] == [ReplayOutcome.ENDED_BY_DEPENDENCY, ReplayOutcome.REPLAYED]
+    assert answers[0].dependency_id == second.id
+    assert (await read_one(harness.store, child)).ended_by == second.id
+
+
 async def test_the_whole_chain_comes_back_with_its_first_job(harness: StoreHarness) -> None:
     """SPEC 2.1: transitively, in one transaction."""
     ids = await dead_chain(harness.store, 5)
