@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from uuid import uuid4
 
 import msgspec
@@ -39,23 +39,26 @@ from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
 from holdfast.core.checks import require_valid_submit
-from holdfast.core.commands import NewJob, Submit, Submitted
+from holdfast.core.commands import NewJob, Submit, Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
-from holdfast.core.job import DEFAULT_TIMEOUTS
+from holdfast.core.job import DEFAULT_TIMEOUTS, AttemptLog
+from holdfast.core.limits import DEFAULT_QUEUE
 from holdfast.core.payload import EMPTY, Payload, check_limit
-from holdfast.core.ports import Store
+from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
-from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, without_password
+from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_log_store, find_log_url, without_password
 from holdfast.worker.context import Context
-from holdfast.worker.handler import Handler, Registry
+from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Middleware
+from holdfast.worker.options import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, Queues, WorkerOptions
 from holdfast.worker.signature import Signature
+from holdfast.worker.targets import require_importable
+from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-DEFAULT_GRACE_SECONDS: Final = 30.0
 Permanent = Iterable[type[BaseException]]
 
 
@@ -77,14 +80,17 @@ class Holdfast(Management):
             print(await handle.result(timeout=10))
 
     ``url`` is ``memory://``, ``sqlite:///file`` or ``postgresql://…``; without one, ``$HOLDFAST_URL`` or
-    ``./holdfast.db``. ``permanent`` names exceptions that are not worth another attempt, ``middleware`` what wraps
-    every submit and every attempt, the first outermost. Times are seconds or timedelta, sizes bytes.
+    ``./holdfast.db``. ``logs`` says where execution logs go: a folder, ``s3://bucket/prefix`` or ``off``; without it,
+    ``$HOLDFAST_LOGS`` or a folder beside the database. ``permanent`` names exceptions that are not worth another
+    attempt, ``middleware`` what wraps every submit and every attempt, the first outermost. Times are seconds or
+    timedelta, sizes bytes.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
+        logs: str | None = None,
         permanent: Permanent = (),
         middleware: Sequence[Middleware] = (),
         payload_limit: int = limits.DEFAULT_PAYLOAD_BYTES,
@@ -95,6 +101,8 @@ class Holdfast(Management):
         self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
         self.registry = Registry()
         """The handlers, by job type: what a worker of this app can run."""
+        self._log_url = logs
+        self._log_store: LogStore | None = None
         self._permanent = _exceptions(permanent, "Holdfast(permanent=…)")
         self._result_limit_bytes = _require_result_limit(result_limit)
         self._execution_limit_seconds = seconds_of(execution_limit)
@@ -184,11 +192,14 @@ class Holdfast(Management):
 
     def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> Handler:
         is_async = inspect.iscoroutinefunction(function)
+        isolation = isolation_of(options, is_async=is_async, name=name)
+        if isolation is Isolation.PROCESS:
+            require_importable(function)
         retry = options.get("retry")
         return Handler(
             name=name,
             function=function,
-            isolation=isolation_of(options, is_async=is_async, name=name),
+            isolation=isolation,
             is_async=is_async,
             signature=Signature.of(function, name=name),
             execution_seconds=seconds_of(options.get("timeout", self._execution_limit_seconds)),
@@ -302,6 +313,68 @@ class Holdfast(Management):
         return JobHandle(
             self._runtime, submitted, _decode_any if known is None else known.handler.signature.decode_result
         )
+
+    # work
+
+    def worker(
+        self,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        queues: Queues | None = None,
+        limits: Mapping[str, int] | None = None,
+        grace: Seconds = DEFAULT_GRACE_SECONDS,
+        name: str | None = None,
+        tick: Tick | bool = True,
+    ) -> Worker:
+        """A worker for this app's job types; the app must be open.
+
+        ::
+
+            async with app, app.worker(concurrency=10, queues=["high", "default"], limits={"high": 4}):
+                ...
+
+            async with app:
+                await app.worker().run()  # until worker.stop()
+
+        ``queues`` in order, or with weights (``{"high": 3, "default": 1}``); without them, the queues of all job types
+        and "default", evenly. ``limits`` bounds how many jobs of a queue run at a time, ``grace`` how long running jobs
+        may take to finish when the worker stops. ``tick=False`` leaves the passing of time to other workers.
+        """
+        options = WorkerOptions(
+            concurrency=concurrency,
+            queues=self._queues() if queues is None else queues,
+            limits=limits or {},
+            grace_seconds=seconds_of(grace),
+            name=name,
+            tick=(Tick() if tick else None) if isinstance(tick, bool) else tick,
+        )
+        return Worker(
+            self.store,
+            registry=self.registry,
+            options=options,
+            create_pulse_store=None if self._runtime.is_shared else self._runtime.new_store,
+            logs=self.log_store,
+            middleware=self._runtime.middleware,
+        )
+
+    @property
+    def log_store(self) -> LogStore | None:
+        """Where the execution logs are; None where they are off."""
+        if self._log_store is None:
+            url = find_log_url(self._log_url, self.url)
+            self._log_store = None if url is None else create_log_store(url)
+        return self._log_store
+
+    async def logs(self, job: JobId) -> list[AttemptLog]:
+        """What the job's handler logged and printed, oldest attempt first, as JSON Lines."""
+        found = await self.get(job)
+        store = self.log_store
+        return [] if store is None else await store.read(found.id, created_at=found.created_at)
+
+    def _queues(self) -> Queues:
+        names = sorted({DEFAULT_QUEUE, *(job_type.queue for job_type in self._job_types.values())})
+        # Nobody said which comes first.
+        return names if len(names) == 1 else dict.fromkeys(names, 1)
 
     def __repr__(self) -> str:
         return f"<Holdfast {without_password(self.url)} with {len(self.registry)} job types>"

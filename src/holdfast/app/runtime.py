@@ -56,6 +56,11 @@ class Runtime:
     def is_in_memory(self) -> bool:
         return self.url.startswith("memory:")
 
+    @property
+    def is_shared(self) -> bool:
+        """There is one store object only, which nobody can make a second time."""
+        return self._shared is not None or self.is_in_memory
+
     def new_store(self) -> Store:
         return create_store(self.url, payload_limit_bytes=self._payload_limit_bytes)
 
