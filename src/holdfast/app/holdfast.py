@@ -1,6 +1,5 @@
 """The app: a database, the functions that run as its jobs, and everything a program does with them."""
 
-import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -11,6 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from holdfast.app.client import Submission
+from holdfast.app.definitions import Definitions
 from holdfast.app.handle import JobHandle
 from holdfast.app.job_type import (
     AsyncContextJobType,
@@ -20,7 +20,6 @@ from holdfast.app.job_type import (
     JobType,
     PlainContextJobType,
     PlainJobType,
-    job_type_of,
     make_job,
 )
 from holdfast.app.management import JobId, Management
@@ -29,7 +28,6 @@ from holdfast.app.options import (
     JobOptions,
     SubmitOptions,
     id_of,
-    isolation_of,
     job_fields,
     require_known,
     require_timeout,
@@ -38,8 +36,7 @@ from holdfast.app.options import (
 from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
-from holdfast.core.checks import require_valid_submit
-from holdfast.core.commands import NewJob, Submit, Submitted, Tick
+from holdfast.core.commands import Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import DEFAULT_TIMEOUTS, AttemptLog
@@ -49,17 +46,13 @@ from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_log_store, find_log_url, without_password
 from holdfast.worker.context import Context
-from holdfast.worker.handler import Handler, Isolation, Registry
+from holdfast.worker.handler import Registry
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, Queues, WorkerOptions
-from holdfast.worker.signature import Signature
-from holdfast.worker.targets import require_importable
 from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-Permanent = Iterable[type[BaseException]]
 
 
 class Holdfast(Management):
@@ -91,7 +84,7 @@ class Holdfast(Management):
         url: str | None = None,
         *,
         logs: str | None = None,
-        permanent: Permanent = (),
+        permanent: Iterable[type[BaseException]] = (),
         middleware: Sequence[Middleware] = (),
         payload_limit: int = limits.DEFAULT_PAYLOAD_BYTES,
         result_limit: int = limits.DEFAULT_RESULT_BYTES,
@@ -99,20 +92,25 @@ class Holdfast(Management):
         submission_timeout: Seconds = limits.DEFAULT_SUBMISSION_SECONDS,
     ) -> None:
         self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-        self.registry = Registry()
-        """The handlers, by job type: what a worker of this app can run."""
         self._log_url = logs
         self._log_store: LogStore | None = None
-        self._permanent = _exceptions(permanent, "Holdfast(permanent=…)")
-        self._result_limit_bytes = _require_result_limit(result_limit)
-        self._execution_limit_seconds = seconds_of(execution_limit)
-        self._job_types: dict[str, JobType[Any, Any]] = {}
         self._runtime = Runtime(
             self.url,
             middleware=middleware,
             submission_seconds=seconds_of(submission_timeout),
             payload_limit_bytes=check_limit(payload_limit),
         )
+        self._definitions = Definitions(
+            self._runtime,
+            permanent=permanent,
+            result_limit_bytes=result_limit,
+            execution_limit_seconds=seconds_of(execution_limit),
+        )
+
+    @property
+    def registry(self) -> Registry:
+        """The handlers, by job type: what a worker of this app can run."""
+        return self._definitions.registry
 
     # open and close
 
@@ -172,41 +170,8 @@ class Holdfast(Management):
         """
         require_known(options, JobOptions, where="@app.job()")
         if function is None:
-            return JobDecorator(lambda given: self._add(given, options))
-        return self._add(function, options)
-
-    def _add(self, function: Callable[..., Any], options: JobOptions) -> JobType[Any, Any]:
-        name = _name_of(function, options)
-        handler = self._handler(function, name, options)
-        fields = job_fields(options, execution_limit_seconds=self._execution_limit_seconds)
-        require_valid_submit(Submit(jobs=(NewJob(id=uuid4(), type=name, **fields),)))
-        require_timeout(
-            handler.execution_seconds,
-            limit_seconds=self._execution_limit_seconds,
-            what=f"{name!r}",
-            remedy="shorten it, or raise the app's: Holdfast(execution_limit=…)",
-        )
-        self.registry.add(handler)
-        job_type = self._job_types[name] = job_type_of(self._runtime, handler, Given(fields=fields))
-        return job_type
-
-    def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> Handler:
-        is_async = inspect.iscoroutinefunction(function)
-        isolation = isolation_of(options, is_async=is_async, name=name)
-        if isolation is Isolation.PROCESS:
-            require_importable(function)
-        retry = options.get("retry")
-        return Handler(
-            name=name,
-            function=function,
-            isolation=isolation,
-            is_async=is_async,
-            signature=Signature.of(function, name=name),
-            execution_seconds=seconds_of(options.get("timeout", self._execution_limit_seconds)),
-            permanent=(*self._permanent, *_exceptions(options.get("permanent", ()), f"permanent= of {name!r}")),
-            custom_delay=None if retry is None else retry.custom,
-            result_limit_bytes=self._result_limit_bytes,
-        )
+            return JobDecorator(lambda given: self._definitions.add(given, options))
+        return self._definitions.add(function, options)
 
     # submit
 
@@ -288,7 +253,7 @@ class Holdfast(Management):
         return Submission(jobs=jobs, is_keyed_as_one=key is not None, connection=connection)
 
     def _submission(self, name: str, payload: Mapping[str, Any] | Payload | None, options: SubmitOptions) -> Submission:
-        known = self._job_types.get(name)
+        known = self._definitions.job_types.get(name)
         body = _payload_of(payload)
         if known is not None:
             given = known.given(options)
@@ -298,18 +263,19 @@ class Holdfast(Management):
         return Submission(jobs=(make_job(uuid4(), name, body, given),), connection=given.connection)
 
     def _given(self, options: SubmitOptions) -> Given:
-        base = job_fields({}, execution_limit_seconds=self._execution_limit_seconds)
+        limit_seconds = self._definitions.execution_limit_seconds
+        base = job_fields({}, execution_limit_seconds=limit_seconds)
         given = submit_fields(options, base=base, where="app.submit()")
         require_timeout(
             given.fields.get("timeouts", DEFAULT_TIMEOUTS).execution,
-            limit_seconds=self._execution_limit_seconds,
+            limit_seconds=limit_seconds,
             what="the job",
             remedy="shorten it, or raise the app's: Holdfast(execution_limit=…)",
         )
         return given
 
     def _handle(self, name: str, submitted: Submitted) -> JobHandle[Any]:
-        known = self._job_types.get(name)
+        known = self._definitions.job_types.get(name)
         return JobHandle(
             self._runtime, submitted, _decode_any if known is None else known.handler.signature.decode_result
         )
@@ -372,39 +338,12 @@ class Holdfast(Management):
         return [] if store is None else await store.read(found.id, created_at=found.created_at)
 
     def _queues(self) -> Queues:
-        names = sorted({DEFAULT_QUEUE, *(job_type.queue for job_type in self._job_types.values())})
+        names = sorted({DEFAULT_QUEUE, *(job_type.queue for job_type in self._definitions.job_types.values())})
         # Nobody said which comes first.
         return names if len(names) == 1 else dict.fromkeys(names, 1)
 
     def __repr__(self) -> str:
         return f"<Holdfast {without_password(self.url)} with {len(self.registry)} job types>"
-
-
-def _name_of(function: Any, options: JobOptions) -> str:
-    if isinstance(function, JobType):
-        raise UsageError(f"{function.name!r} is a job type already; decorate the function once")
-    if not inspect.isfunction(function) and not inspect.ismethod(function):
-        raise UsageError(f"@app.job wants a function, not {function!r}; wrap it in one")
-    name = options.get("name", function.__name__)
-    if name == "<lambda>":
-        raise UsageError("a lambda has no name; write app.job(name=…)(lambda: …)")
-    return name
-
-
-def _exceptions(given: Permanent, where: str) -> tuple[type[BaseException], ...]:
-    kinds: tuple[Any, ...] = tuple(given)
-    for kind in kinds:
-        if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise UsageError(f"{where} holds {kind!r}, which is no exception class")
-    return kinds
-
-
-def _require_result_limit(limit_bytes: int) -> int:
-    if not 1 <= limit_bytes <= limits.MAX_RESULT_BYTES:
-        raise InvalidInput(
-            [Fault(field="result_limit", problem=f"is {limit_bytes}", limit=f"1 … {limits.MAX_RESULT_BYTES} bytes")]
-        )
-    return limit_bytes
 
 
 def _payload_of(given: Mapping[str, Any] | Payload | None) -> Payload:
