@@ -125,7 +125,7 @@ async def growth(of: set[UUID], by: int) -> None:
     """Wait until this many more are in the set."""
     target = len(of) + by
     async with asyncio.timeout(CALL_SECONDS):
-        while len(of) < target:  # noqa: ASYNC110
+        while len(of) < target:
             await asyncio.sleep(0.01)
 
 
