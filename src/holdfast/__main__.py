@@ -1,3 +1,7 @@
-from holdfast.cli import main
+try:
+    from holdfast.cli import main
 
-raise SystemExit(main())
+    code = main()
+except KeyboardInterrupt:  # while everything was still being imported
+    code = 130
+raise SystemExit(code)

@@ -1,5 +1,6 @@
 """``holdfast migrate``: what it prints, where, and with which exit code."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -131,9 +132,8 @@ def test_a_sqlite_file_migrates_itself(tmp_path: Path, capsys: pytest.CaptureFix
     assert "SQLite" in refused(capsys, "migrate", "--url", url, "--sql", code=WRONG)
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["migrate", "--nonsense"]])
-def test_a_command_that_is_none_shows_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == WRONG
-    assert capsys.readouterr().err.startswith("usage: holdfast")
+def test_it_answers_as_an_object(postgres_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--url", postgres_url, "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["version"] == version_of(postgres_url)
+    assert main(["migrate", "--url", f"sqlite:///{tmp_path / 'jobs.db'}", "--json"]) == DONE
+    assert "jobs.db" in json.loads(capsys.readouterr().out)["url"]

@@ -1,24 +1,101 @@
 """The command line: one file a command."""
 
 import argparse
+import difflib
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
 
-from holdfast.cli import migrate
-from holdfast.core.errors import HoldfastError, UsageError
+from holdfast.cli import (
+    cancel,
+    dead,
+    jobs,
+    migrate,
+    queues,
+    replay,
+    submit,
+    top,
+    workers,
+)
+from holdfast.cli.command import Parser
+from holdfast.cli.exits import MEANINGS, Exit, exit_of
+from holdfast.cli.output import abandon, finish, note, tolerate_any_encoding
+from holdfast.core.errors import HoldfastError
+
+COMMANDS: Final = (submit, jobs, cancel, replay, dead, queues, workers, top, migrate)
+"""In the order of the help: first what a newcomer needs."""
+ENVIRONMENT: Final = {
+    "HOLDFAST_URL": "the database: sqlite:///jobs.db, postgresql://user@host/database",
+    "HOLDFAST_LOGS": "where execution logs are kept: a folder, s3://bucket/prefix, off",
+    "NO_COLOR": "no colours",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: done · 1: it could not be done · 2: the command or the set-up is wrong."""
-    parser = argparse.ArgumentParser(prog="holdfast", description="A job queue whose database is the truth.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    migrate.add_to(commands)
-    chosen = parser.parse_args(arguments)
+    """Run a command and answer its exit code."""
+    tolerate_any_encoding()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        answer: int = chosen.run(chosen)
+        code = _run(given)
+        finish()
+        return code
     except KeyboardInterrupt:
-        return 130
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # `holdfast jobs | head`: the reader has what it wanted.
+        abandon()
+        return Exit.DONE
     except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) or error.code.startswith(("config", "schema")) else 1
+        note(" ".join(str(error).split()))
+        return exit_of(error)
+
+
+def _run(given: Sequence[str]) -> int:
+    parser = build_parser()
+    if not given:
+        parser.print_help(sys.stderr)
+        return Exit.WRONG
+    _require_command(parser, given[0])
+    try:
+        chosen = parser.parse_args(given)
+        answer: int = chosen.run(chosen)
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
     return answer
+
+
+def build_parser() -> Parser:
+    parser = Parser(
+        prog="holdfast",
+        description="A job queue whose database is the truth.",
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {version('holdfast')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", parser_class=Parser)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return parser
+
+
+def _epilog() -> str:
+    lines = ["`holdfast COMMAND --help` shows examples.", "", "exit codes:"]
+    lines += [f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items()]
+    lines += ["", "environment:"]
+    lines += [f"  {name:<14} {meaning}" for name, meaning in ENVIRONMENT.items()]
+    return "\n".join(lines)
+
+
+def command_names(parser: Parser) -> list[str]:
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+    return list(commands.choices)
+
+
+def _require_command(parser: Parser, name: str) -> None:
+    known = command_names(parser)
+    if name.startswith("-") or name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=1)
+    parser.error(f"{name!r} is no command{f'; did you mean {close[0]!r}?' if close else ''}")

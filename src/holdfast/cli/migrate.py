@@ -1,44 +1,55 @@
 """``holdfast migrate``: bring a database's tables to this version."""
 
 import argparse
-import asyncio
-import os
-from typing import Any
+from typing import Final
 
+from holdfast.cli.command import Commands, add_command, asynchronous
+from holdfast.cli.database import add_json, add_url, checked, patiently, url_of
+from holdfast.cli.exits import Exit
+from holdfast.cli.output import write_json
 from holdfast.core.errors import ConfigError
-from holdfast.wiring import (
-    DEFAULT_SCHEMA,
-    DEFAULT_URL,
-    URL_VARIABLE,
-    create_store,
-    require_postgres,
-    split_options,
-)
+from holdfast.wiring import DEFAULT_SCHEMA, create_store, require_postgres, split_options, without_password
 
-EXAMPLES = f"""examples:
-  holdfast migrate --url postgresql://localhost/app      create or upgrade the tables
-  holdfast migrate --url postgresql://localhost/app --sql  print the statements instead
-  {URL_VARIABLE}=postgresql://localhost/app holdfast migrate
-
-A SQLite file migrates itself when it is opened. Many processes may run this at once."""
+EXAMPLES: Final = """
+holdfast migrate --url postgresql://localhost/app        create or upgrade the tables
+holdfast migrate --url postgresql://localhost/app --sql  print the statements instead
+HOLDFAST_URL=postgresql://localhost/app holdfast migrate --connect-timeout 60
+"""
+DESCRIPTION: Final = """Create or upgrade the tables. Many processes may run this at once. A SQLite file migrates itself
+when it is opened."""
 
 
-def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
-    parser = commands.add_parser(
+def add_to(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "migrate",
         help="create or upgrade the tables",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+        run=asynchronous(run),
     )
-    parser.add_argument("--url", default=os.environ.get(URL_VARIABLE, DEFAULT_URL), help=f"default: ${URL_VARIABLE}")
-    parser.add_argument("--sql", action="store_true", help="print the statements, change nothing")
-    parser.set_defaults(run=run)
+    parser.add_argument("--sql", action="store_true", help="print the statements, change nothing (PostgreSQL)")
+    add_url(parser)
+    add_json(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    url: str = arguments.url
-    if not url.startswith(("postgresql://", "postgres://")):
-        return _open_and_close(url, wants_sql=arguments.sql)
+async def run(arguments: argparse.Namespace) -> int:
+    with checked(url_of(arguments)) as url:
+        if url.startswith(("postgresql://", "postgres://")):
+            return await _migrate_postgres(url, arguments)
+        if arguments.sql:
+            raise ConfigError("--sql is for PostgreSQL; a SQLite file migrates itself when it is opened")
+        store = create_store(url)
+        await patiently(store.open, url=url, timeout_seconds=arguments.connect_timeout)
+        await store.close()
+        if arguments.json:
+            write_json({"url": url})
+        else:
+            print(f"{url} is up to date")
+        return Exit.DONE
+
+
+async def _migrate_postgres(url: str, arguments: argparse.Namespace) -> int:
     require_postgres()
     from holdfast.stores.postgres import migrate
 
@@ -46,21 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     schema = options.get("schema", DEFAULT_SCHEMA)
     if arguments.sql:
         print(migrate.sql(schema=schema))
-        return 0
-    asyncio.run(migrate.upgrade(plain, schema=schema))
-    print(f"schema {schema!r} is at version {migrate.head()}")
-    return 0
-
-
-def _open_and_close(url: str, *, wants_sql: bool) -> int:
-    if wants_sql:
-        raise ConfigError("--sql is for PostgreSQL; a SQLite file migrates itself when it is opened")
-
-    async def migrate_itself() -> None:
-        store = create_store(url)
-        await store.open()
-        await store.close()
-
-    asyncio.run(migrate_itself())
-    print(f"{url} is up to date")
-    return 0
+        return Exit.DONE
+    await patiently(lambda: migrate.upgrade(plain, schema=schema), url=url, timeout_seconds=arguments.connect_timeout)
+    if arguments.json:
+        write_json({"url": without_password(url), "schema": schema, "version": migrate.head()})
+    else:
+        print(f"schema {schema!r} is at version {migrate.head()}")
+    return Exit.DONE
