@@ -3,5 +3,6 @@
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres, PostgresServer
 from tests.servers.process import ServerUnavailable
+from tests.servers.s3 import S3Server
 
-__all__ = ["PgBouncer", "Postgres", "PostgresServer", "ServerUnavailable"]
+__all__ = ["PgBouncer", "Postgres", "PostgresServer", "S3Server", "ServerUnavailable"]

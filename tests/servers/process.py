@@ -95,8 +95,15 @@ class GuardedProcess:
     """One run of a server: started by the constructor, ended by ``end`` or with this process."""
 
     def __init__(
-        self, command: Sequence[str | Path], *, directory: Path, log: Path, end_signal: signal.Signals
+        self,
+        command: Sequence[str | Path],
+        *,
+        directory: Path,
+        log: Path,
+        end_signal: signal.Signals,
+        drops_rights: bool = True,
     ) -> None:
+        """``drops_rights=False`` for a server that is Python itself, which may lie where only root can read."""
         self._end_signal = end_signal
         self._owner_pid = os.getpid()
         with log.open("ab") as output:
@@ -108,7 +115,7 @@ class GuardedProcess:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                **identity(),
+                **(identity() if drops_rights else {}),
             )
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", GUARD_SCRIPT, "guard", str(self.pid), end_signal.name[3:], str(directory)],

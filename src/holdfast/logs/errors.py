@@ -27,12 +27,18 @@ _CONFIG_ERRORS: Final = (
     exceptions.UnknownConfigurationKeyError,
     exceptions.InvalidPathError,
     exceptions.NotSupportedError,
-    PermissionError,
-    NotADirectoryError,
-    FileExistsError,
     ValueError,
 )
-_CONFIG_ERRNOS: Final = {errno.EROFS, errno.ENAMETOOLONG}
+_CONFIG_ERRNOS: Final = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+}
+_OS_ERROR: Final = re.compile(r"\(os error ([0-9]+)\)")
 
 
 def translate(error: Exception, url: str) -> HoldfastError:
@@ -41,9 +47,17 @@ def translate(error: Exception, url: str) -> HoldfastError:
         if pattern.search(text):
             return ConfigError(f"execution logs in {url}: {remedy}")
     problem = f"execution logs in {url}: {_first_line(text)}"
-    if isinstance(error, _CONFIG_ERRORS) or getattr(error, "errno", None) in _CONFIG_ERRNOS:
+    if isinstance(error, _CONFIG_ERRORS) or _errno(error) in _CONFIG_ERRNOS:
         return ConfigError(problem)
     return Unavailable(problem)
+
+
+def _errno(error: Exception) -> int | None:
+    """The operating system's number, which the library only writes into its text."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = _OS_ERROR.search(str(error))
+    return int(found[1]) if found else None
 
 
 def _first_line(text: str) -> str:

@@ -55,16 +55,17 @@ class Folder:
     def _check(self) -> None:
         nearest = next(parent for parent in (self.path, *self.path.absolute().parents) if parent.exists())
         if not nearest.is_dir():
-            raise NotADirectoryError(f"{nearest} is not a folder")
+            raise ConfigError(f"execution logs in {self.path}: {nearest} is not a folder")
         if not os.access(nearest, os.W_OK | os.X_OK):
-            raise PermissionError(f"{nearest} is not writable for this user")
+            raise ConfigError(f"execution logs in {self.path}: {nearest} is not writable for this user")
 
     def for_reading(self) -> ObjectStore | None:
         return self.for_writing() if self._store is not None or self.path.is_dir() else None
 
     def for_writing(self) -> ObjectStore:
         if self._store is None:
-            self._store = LocalStore(self.path, mkdir=True, automatic_cleanup=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._store = LocalStore(self.path, automatic_cleanup=True)
         return self._store
 
 

@@ -1,0 +1,1 @@
+"""Where execution logs lie, by URL, and what errors of that place mean."""
