@@ -9,9 +9,11 @@ import pytest
 from holdfast.core.commands import AlreadyFired, Fire, Fired
 from holdfast.core.errors import Unavailable
 from holdfast.core.states import State
+from holdfast.engine.cron import CronEntry, CronScheduler
 from holdfast.stores.postgres import PostgresStore
+from holdfast.testing import ManualClock
 from holdfast.testing.factories import new_job, read_all, read_counts
-from tests.integration.postgres.databases import connected, fetch, somebody_waits_for_a_lock
+from tests.integration.postgres.databases import connected, fetch, opened, somebody_waits_for_a_lock
 
 NAME = "nightly"
 PAST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,3 +77,37 @@ async def test_two_stores_that_fire_under_load_make_one_job_a_slot(
         fired = await asyncio.gather(*(fire(one, minute) for one in (store, other_store) for _ in range(8)))
         assert sum(len(ids) for ids in fired) == len(names)
     assert await read_counts(store) == {State.SCHEDULED: 10 * len(names)}
+
+
+async def test_schedulers_in_two_processes_fire_each_slot_once(url: str) -> None:
+    """E3: by the database's clock, whatever those of the processes say."""
+    clock = ManualClock(datetime(2026, 5, 1, 11, 58, 30, tzinfo=UTC))
+    expressions = {"minutely": "* * * * *", "five": "*/5 * * * *", "noon": "0 14 * * *"}
+
+    def entry(name: str) -> CronEntry:
+        return CronEntry(
+            name=name,
+            expression=expressions[name],
+            timezone="Europe/Berlin",
+            make_job=lambda: new_job(queue=name),
+        )
+
+    entries = [entry(name) for name in expressions]
+    async with opened(url, clock=clock) as one, opened(url, clock=clock) as two:
+        schedulers = [CronScheduler(store, entries) for store in (one, two) for _ in range(3)]
+        for _ in range(20):
+            await asyncio.gather(*(scheduler.fire_due() for scheduler in schedulers))
+            clock.advance(30)
+        fired = {name: await read_counts(one, name) for name in expressions}
+    # 11:59 … 12:08, 12:00 and 12:05, and noon by UTC.
+    assert fired == {name: {State.SCHEDULED: n} for name, n in (("minutely", 10), ("five", 2), ("noon", 1))}
+
+
+async def test_the_clock_is_the_databases_own(store: PostgresStore) -> None:
+    """E3: without a clock of the test's."""
+    scheduler = CronScheduler(store, [CronEntry(name=NAME, expression="* * * * * *", make_job=new_job)])
+    await scheduler.fire_due()
+    while not await read_all(store):
+        await asyncio.sleep(await scheduler.fire_due())
+    (slot,) = (await store.read_cron()).slots
+    assert slot.slot <= slot.fired_at
