@@ -127,7 +127,7 @@ async def _remove(store: ObjectStore, paths: Sequence[str]) -> int:
         await obstore.delete_async(store, paths)
         return len(paths)
     except FileNotFoundError:
-        # Somebody else removes the same day: one by one, then.
+        # Somebody else removes the same day: one by one, then. What the two removed is counted by neither.
         return sum([await _remove_one(store, path) for path in paths])
 
 
