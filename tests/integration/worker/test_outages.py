@@ -5,11 +5,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import NewJob, Tick
+from holdfast.core.errors import Unavailable
+from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.stores.postgres import migrate
 from holdfast.testing.faults import FaultKind, FaultyStore, PlannedFault
 from holdfast.worker.context import Context
+from tests.integration.postgres.databases import opened
 from tests.integration.worker.world import SOON, World
+from tests.servers.postgres import PostgresServer
 
 VERBS = ("claim", "settle", "report", "wait")
 
@@ -53,3 +58,43 @@ async def test_an_outcome_waits_for_a_store_that_is_away(world: World) -> None:
         await ran.wait()
         job = await world.until(job_id)
     assert (job.state, job.result, job.attempt) == (State.COMPLETED, b'"kept"', 1)
+
+
+async def test_a_database_that_is_killed_and_comes_back_loses_nothing(private_postgres: PostgresServer) -> None:
+    """Down for longer than the worker timeout, with jobs running and jobs waiting."""
+    url = private_postgres.url()
+    await migrate.upgrade(url)
+    async with opened(url) as store:
+        world = World(url, store)
+        started, go_on = asyncio.Event(), asyncio.Event()
+        ended: list[UUID] = []
+
+        async def work(ctx: Context) -> None:
+            started.set()
+            await go_on.wait()
+            ended.append(ctx.job_id)
+
+        world.handle(work)
+        jobs = [NewJob(id=uuid4(), type="work", retry=SOON) for _ in range(12)]
+        await world.submit_all(jobs)
+        async with world.worker(concurrency=4, tick=Tick(worker_timeout_seconds=0.5)):
+            await started.wait()
+            private_postgres.kill9()
+            await asyncio.sleep(1.0)  # the outage
+            go_on.set()
+            await asyncio.to_thread(private_postgres.start)
+            await until_back(store)
+            counts = await world.until_all_ended()
+    assert counts == {State.COMPLETED: 12}
+    assert set(ended) == {job.id for job in jobs}
+
+
+async def until_back(store: Store) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await store.read_queues()
+            except Unavailable:
+                await asyncio.sleep(0.05)
+            else:
+                return
