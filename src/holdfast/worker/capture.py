@@ -25,9 +25,10 @@ import sys
 import threading
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from holdfast.core.errors import UsageError
+from holdfast.telemetry.records import message_of, trace_of
 from holdfast.worker.context import LOG
 from holdfast.worker.log_lines import (
     LOG_LIMIT_BYTES,
@@ -263,34 +264,14 @@ def _leave_logging() -> None:
 
 
 def _record_line(record: logging.LogRecord) -> Line:
+    trace = trace_of(record)
     return Line(
         ts_ms=int(record.created * 1000),
         level=record.levelname,
         stream="log",
         logger=record.name,
-        message=_message(record),
+        message=f"{message_of(record)}\n{trace}" if trace else message_of(record),
     )
-
-
-def _message(record: logging.LogRecord) -> str:
-    try:
-        parts = [record.getMessage()]
-        if record.exc_info and record.exc_info[0] is not None:
-            parts.append(_FORMATTER.formatException(record.exc_info))
-        elif record.exc_text:
-            parts.append(record.exc_text)
-        if record.stack_info:
-            parts.append(record.stack_info)
-        return "\n".join(parts)
-    except Exception:  # whatever the arguments' own methods raise (C3)
-        return _raw_message(record)
-
-
-def _raw_message(record: logging.LogRecord) -> str:
-    try:
-        return f"{record.msg} {record.args!r}"
-    except Exception:
-        return f"a record at {record.pathname}:{record.lineno} that cannot be formatted"
 
 
 def _renew_lock() -> None:
@@ -299,7 +280,6 @@ def _renew_lock() -> None:
 
 
 _current: ContextVar[Capture | None] = ContextVar("holdfast_capture", default=None)
-_FORMATTER: Final = logging.Formatter()
 # One lock for all, held for the length of an append, and of one kind with what a signal handler or a finalizer that
 # prints needs: the thread that holds it may come again.
 _lock = threading.RLock()

@@ -1,0 +1,1 @@
+"""How Holdfast itself speaks: log lines for machines and for people."""
