@@ -35,6 +35,7 @@ SUBJECTS: Final = (
     "tick",
     "transitions",
     "wake",
+    "why",
     "workers",
 )
 
