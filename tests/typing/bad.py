@@ -73,5 +73,7 @@ def wrong_options() -> None:
     app.job(que="media")  # refused
     app.job(isolation="greenlet")  # refused
     app.job(timeout="60")  # refused
+    app.cron("* * * * *", que="media")  # refused
+    app.cron(5)  # refused
     Retry(strategy="fibonacci")  # refused
     chain(add)  # refused

@@ -56,11 +56,24 @@ async def publish(image: Image, *, title: str | None = None) -> None:
 async def nothing() -> None: ...
 
 
+@app.cron("*/5 * * * *", timezone="Europe/Berlin", queue="media")
+async def sweep(ctx: Context, limit: int = 10) -> int:
+    return limit
+
+
+@app.cron("30 2 * * *", name="nightly")
+@app.job(timeout=60)
+def count() -> int:
+    return 1
+
+
 def job_types_keep_their_types() -> None:
     kept: JobType[[int, int], int] = add
     assert_type(add.call(1, 2), Call[int])
     assert_type(resize.options(delay=timedelta(seconds=3)).call("a.png"), Call[Image])
     assert_type(kept.name, str)
+    assert_type(sweep.call(limit=3), Call[int])
+    assert_type(count(), int)
 
 
 async def calling_runs_the_function(ctx: Context) -> None:

@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from holdfast.app.job_type import JobType, job_type_of
-from holdfast.app.options import Given, JobOptions, isolation_of, job_fields, require_timeout
+from holdfast.app.options import Given, JobOptions, PeriodicOptions, isolation_of, job_fields, require_timeout
 from holdfast.app.runtime import Runtime
 from holdfast.core import limits
 from holdfast.core.checks import require_valid_submit
@@ -17,7 +18,19 @@ from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.signature import Signature
 from holdfast.worker.targets import require_importable
 
+if TYPE_CHECKING:
+    from holdfast.engine.cron import CronEntry
+
 Exceptions = Iterable[type[BaseException]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """When a periodic job runs."""
+
+    expression: str
+    timezone: str
+    name: str | None
 
 
 class Definitions:
@@ -26,6 +39,7 @@ class Definitions:
     ) -> None:
         self.registry = Registry()
         self.job_types: dict[str, JobType[Any, Any]] = {}
+        self.crons: dict[str, CronEntry] = {}
         self.execution_limit_seconds = execution_limit_seconds
         self._runtime = runtime
         self._permanent = _exceptions(permanent, "Holdfast(permanent=…)")
@@ -47,6 +61,23 @@ class Definitions:
         job_type = self.job_types[name] = job_type_of(self._runtime, handler, Given(fields=fields))
         return job_type
 
+    def add_periodic(
+        self, given: Callable[..., Any] | JobType[Any, Any], calendar: Calendar, options: PeriodicOptions
+    ) -> JobType[Any, Any]:
+        """Give a job type, or a function that becomes one, its place in the calendar."""
+        if isinstance(given, JobType):
+            if options:
+                raise UsageError(f"{given.name!r} is a job type already; give {', '.join(options)} to its @app.job(…)")
+            job_type = given
+        else:
+            job_type = self.add(given, cast("JobOptions", options))
+        entry = _entry(job_type, calendar)
+        other = self.crons.get(entry.name)
+        if other is not None and (other.expression, other.timezone) != (entry.expression, entry.timezone):
+            raise UsageError(f"two crons are called {entry.name!r}; give one of them another name=")
+        self.crons[entry.name] = entry
+        return job_type
+
     def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> Handler:
         is_async = inspect.iscoroutinefunction(function)
         isolation = isolation_of(options, is_async=is_async, name=name)
@@ -64,6 +95,22 @@ class Definitions:
             custom_delay=None if retry is None else retry.custom,
             result_limit_bytes=self._result_limit_bytes,
         )
+
+
+def _entry(job_type: JobType[Any, Any], calendar: Calendar) -> "CronEntry":
+    from holdfast.engine.cron import CronEntry  # most programs have no periodic job
+
+    required = sorted(job_type.handler.signature.required)
+    if required:
+        raise UsageError(
+            f"nobody would give {job_type.name!r} its {', '.join(required)} when its time comes; give each a default"
+        )
+    return CronEntry(
+        name=job_type.name if calendar.name is None else calendar.name,
+        expression=calendar.expression,
+        timezone=calendar.timezone,
+        make_job=job_type.new_job,
+    )
 
 
 def _name_of(function: Any, options: JobOptions) -> str:

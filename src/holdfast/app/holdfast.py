@@ -4,18 +4,19 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from uuid import uuid4
 
 import msgspec
 
 from holdfast.app.client import Submission
-from holdfast.app.definitions import Definitions
+from holdfast.app.definitions import Calendar, Definitions
 from holdfast.app.handle import JobHandle
 from holdfast.app.job_type import (
     AsyncContextJobType,
     AsyncJobType,
     Call,
+    CronDecorator,
     JobDecorator,
     JobType,
     PlainContextJobType,
@@ -26,6 +27,7 @@ from holdfast.app.management import JobId, Management
 from holdfast.app.options import (
     Given,
     JobOptions,
+    PeriodicOptions,
     SubmitOptions,
     id_of,
     job_fields,
@@ -50,6 +52,9 @@ from holdfast.worker.handler import Registry
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, Queues, WorkerOptions
 from holdfast.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from holdfast.engine.cron import CronEntry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +117,11 @@ class Holdfast(Management):
         """The handlers, by job type: what a worker of this app can run."""
         return self._definitions.registry
 
+    @property
+    def crons(self) -> Sequence["CronEntry"]:
+        """The periodic jobs that a worker of this app fires."""
+        return tuple(self._definitions.crons.values())
+
     # open and close
 
     @property
@@ -172,6 +182,23 @@ class Holdfast(Management):
         if function is None:
             return JobDecorator(lambda given: self._definitions.add(given, options))
         return self._definitions.add(function, options)
+
+    def cron(
+        self, expression: str, *, timezone: str = "UTC", name: str | None = None, **options: Unpack[PeriodicOptions]
+    ) -> CronDecorator:
+        """Run a function, or a job type, by the calendar: five fields, minute hour day month weekday.
+
+        ::
+
+            @app.cron("*/5 * * * *", timezone="Europe/Berlin", queue="media")
+            async def clean_up() -> None: ...
+
+        Each slot fires once, however many workers run. Of the slots that nobody was there for, the newest fires once,
+        as soon as somebody is. ``name`` tells several calendars of one job type apart.
+        """
+        require_known(options, PeriodicOptions, where="@app.cron()")
+        calendar = Calendar(expression=expression, timezone=timezone, name=name)
+        return CronDecorator(lambda given: self._definitions.add_periodic(given, calendar, options))
 
     # submit
 
@@ -321,6 +348,7 @@ class Holdfast(Management):
             create_pulse_store=None if self._runtime.is_shared else self._runtime.new_store,
             logs=self.log_store,
             middleware=self._runtime.middleware,
+            crons=self.crons,
         )
 
     @property

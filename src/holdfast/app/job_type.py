@@ -226,3 +226,30 @@ class JobDecorator:
     def __call__(self, function: Callable[P, R], /) -> PlainJobType[P, R]: ...
     def __call__(self, function: Callable[..., Any], /) -> JobType[Any, Any]:
         return self._make(function)
+
+
+AnyJobType = TypeVar("AnyJobType", bound=JobType[..., Any])
+
+
+class CronDecorator:
+    """``@app.cron(…)``, waiting for its function or job type."""
+
+    def __init__(self, make: Callable[[Any], JobType[Any, Any]]) -> None:
+        self._make = make
+
+    @overload
+    def __call__(self, job_type: AnyJobType, /) -> AnyJobType: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncContextJobType[P, R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncJobType[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> PlainContextJobType[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> PlainJobType[P, R]: ...
+    def __call__(self, given: Any, /) -> Any:
+        return self._make(given)

@@ -31,11 +31,9 @@ Upstream = HasId | UUID | str
 """What a job can wait for."""
 
 
-class JobOptions(TypedDict, total=False):
-    """``@app.job(…)``: what holds for every job of the type unless its submit says otherwise."""
+class PeriodicOptions(TypedDict, total=False):
+    """``@app.cron(…)`` on a function, and what it shares with ``@app.job(…)``."""
 
-    name: str
-    """The job type; the function's name by default."""
     queue: str
     priority: Priority
     retry: Retry
@@ -50,6 +48,13 @@ class JobOptions(TypedDict, total=False):
     permanent: Iterable[type[BaseException]]
     """Exceptions that are not worth another attempt."""
     tags: Mapping[str, str]
+
+
+class JobOptions(PeriodicOptions, total=False):
+    """``@app.job(…)``: what holds for every job of the type unless its submit says otherwise."""
+
+    name: str
+    """The job type; the function's name by default."""
 
 
 class SubmitOptions(TypedDict, total=False):

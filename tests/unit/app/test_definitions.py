@@ -155,7 +155,7 @@ def test_a_function_that_no_child_could_find_is_refused_for_process_isolation(ap
 def test_an_unknown_option_is_named_with_the_known_ones(app: Holdfast) -> None:
     misspelt: Any = {"que": "media"}
     with pytest.raises(
-        TypeError, match=r"@app\.job\(\) got an unexpected keyword argument 'que'; it takes name, queue"
+        TypeError, match=r"@app\.job\(\) got an unexpected keyword argument 'que'; it takes queue, priority"
     ):
         app.job(**misspelt)
 
