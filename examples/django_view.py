@@ -12,8 +12,8 @@ Then order something:
 
     curl -X POST 'http://localhost:8000/orders?product=anvil'
 
-Orders and jobs share ``shop.db`` here. With PostgreSQL, Django and Holdfast share a database in the same way. The tables
-of Holdfast must be there before the first request: a transaction that is under way would keep them from being made.
+Orders and jobs share ``shop.db`` here. With PostgreSQL, Django and Holdfast share a database in the same way. Make the
+tables of Holdfast before the first request: a transaction that is under way would keep them from being made.
 """
 
 import os
