@@ -1,0 +1,1 @@
+"""Middleware for the tools of others, driven as a worker drives it."""
