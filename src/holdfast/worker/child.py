@@ -58,7 +58,7 @@ def main(descriptor: int) -> None:
     _die_with_worker()
     _ignore_signals()
     with suppress(ValueError, OSError, AttributeError):
-        faulthandler.enable()
+        faulthandler.enable(all_threads=False)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     capturing.install()
     Child(Wire(descriptor)).serve()

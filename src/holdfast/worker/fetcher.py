@@ -3,13 +3,16 @@
 F1. At most one claim is under way. Its answer, if lost, is asked for again with the same nonce, so that no lease is
     left behind.
 F2. No more jobs of a limited queue are claimed than its limit leaves.
-F3. What was claimed and not started is handed back when the worker stops, and spends no attempt.
-F4. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
+F3. With weights, a batch is made up of all queues that have work, by their weights.
+F4. What was claimed and not started is handed back when the worker stops, and spends no attempt.
+F5. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from math import ceil
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -51,6 +54,8 @@ class Fetcher:
         self._on_jobs = on_jobs
         self._room = asyncio.Event()
         self._freed = asyncio.Event()
+        self._empty: set[str] = set()
+        """Queues that had nothing when they were last asked; forgotten with every wake-up."""
         self._wakeup: asyncio.Task[None] | None = None
         self._prefetch_bound = 0
         self._in_hand: Counter[str] = Counter()
@@ -63,6 +68,10 @@ class Fetcher:
         """A slot is free, or there is less in hand than there was."""
         if not self._room.is_set() and self._wanted() > 0:
             self._room.set()
+
+    def claim_no_more_ahead(self) -> None:
+        """What was claimed ahead had to wait too long: begin anew, and small."""
+        self._prefetch_bound = 0
 
     def note_ended(self, queue: str) -> None:
         if self._options.limits:
@@ -112,29 +121,38 @@ class Fetcher:
 
     async def _claim(self, wanted: int) -> tuple[list[ClaimedJob], bool]:
         """The jobs, and whether the queues had no more."""
-        order = self._options.in_claim_order()
-        if not self._options.limits:
-            jobs = await self._claim_from(order, wanted)
-            return jobs, len(jobs) < wanted
-        jobs = []
-        for queues, room in self._groups(order):
+        jobs: list[ClaimedJob] = []
+        for queues, room in self._portions(wanted):
             limit = min(wanted - len(jobs), room)
             if limit > 0:
-                jobs += await self._claim_from(queues, limit)
+                claimed = await self._claim_from(queues, limit)
+                jobs += claimed
+                if len(claimed) < limit:
+                    self._empty.update(queues)
         return jobs, len(jobs) < wanted
 
-    def _groups(self, order: tuple[str, ...]) -> list[tuple[tuple[str, ...], int]]:
-        """Limited queues alone, their neighbours together, in order (F2)."""
-        groups: list[tuple[tuple[str, ...], int]] = []
-        for queue in order:
-            limit = self._options.limits.get(queue)
-            if limit is not None:
-                groups.append(((queue,), limit - self._in_hand[queue]))
-            elif groups and groups[-1][0][0] not in self._options.limits:
-                groups[-1] = ((*groups[-1][0], queue), limits.MAX_CLAIM_JOBS)
+    def _portions(self, wanted: int) -> Iterator[tuple[tuple[str, ...], int]]:
+        """From which queues to claim, one claim after the other, and how many at the most."""
+        order = self._options.in_claim_order()
+        weights = self._options.queues
+        if isinstance(weights, Mapping) and wanted >= 2 * len(order) > 2:
+            # A whole batch from the queue that happens to come first would be no mixture.
+            lively = {queue: weights[queue] for queue in order if queue not in self._empty}
+            total = sum(lively.values())
+            for queue, weight in lively.items():
+                yield (queue,), min(ceil(wanted * weight / total), self._room_of(queue))
+        if not self._options.limits:
+            yield order, wanted
+            return
+        for is_limited, group in groupby(order, key=lambda queue: queue in self._options.limits):
+            if is_limited:
+                yield from (((queue,), self._room_of(queue)) for queue in group)
             else:
-                groups.append(((queue,), limits.MAX_CLAIM_JOBS))
-        return groups
+                yield tuple(group), wanted
+
+    def _room_of(self, queue: str) -> int:
+        limit = self._options.limits.get(queue)
+        return limits.MAX_CLAIM_JOBS if limit is None else limit - self._in_hand[queue]
 
     async def _claim_from(self, queues: tuple[str, ...], limit: int) -> list[ClaimedJob]:
         nonce = uuid4()
@@ -174,6 +192,7 @@ class Fetcher:
     async def _listen(self) -> None:
         """Before a claim: what becomes claimable after the claim has looked must not be missed."""
         if self._wakeup is None or self._wakeup.done():
+            self._empty.clear()
             self._wakeup = asyncio.get_running_loop().create_task(self._wait())
             for _ in range(TURNS_TO_STAND):
                 await asyncio.sleep(0)

@@ -8,7 +8,8 @@ K1. Stopping stops claiming at once, hands back what was not started, lets the r
     ends it and hands it back. None of that spends an attempt. The heartbeat goes on until the last settlement.
 K2. Asked to stop a second time, it ends everything at once.
 K3. A job of an unknown type is handed back, due in 30 s, and from then on claims name the types that are known here.
-K4. When half the slots are held by handlers that do not return, the worker stops with an error that names them.
+K4. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
+K5. When half the slots are held by handlers that do not return, the worker stops with an error that names them.
 """
 
 import asyncio
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from holdfast.engine.cron import CronEntry
 
 LOG: Final = logging.getLogger("holdfast.worker")
+LOOK_SECONDS: Final = 0.5
+"""How often the worker looks after itself: logs, stuck handlers, jobs that wait behind long ones."""
+HOARD_SECONDS: Final = 1.0
+"""Jobs claimed ahead go back when none of them could be started for so long: others may have free slots."""
 LOG_FLUSH_SECONDS: Final = 2.0
 LAST_SETTLE_SECONDS: Final = 10.0
 """How long a worker that stops waits for a store that does not answer; the leases then run out by themselves."""
@@ -80,6 +85,7 @@ class Worker:
         self._all_ended = asyncio.Event()
         self._stopped = asyncio.Event()
         self._error: HoldfastError | None = None
+        self._last_start = 0.0
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -127,7 +133,7 @@ class Worker:
         capture.install()
         self._pulse = self._make_pulse()
         self._pulse.start()
-        self._background = [loop.create_task(self._flush_logs())]
+        self._background = [loop.create_task(self._look_after_itself())]
         self._fetching = loop.create_task(self._fetcher.run())
         self._fetching.add_done_callback(self._check_fetching)
         LOG.info(
@@ -159,12 +165,16 @@ class Worker:
     def _fill(self) -> None:
         """Start what is ready in the slots that are free."""
         ready, running = self._fetcher.ready, self._executor.running
+        is_started = False
         while ready and len(running) < self.options.concurrency and self._settler.has_room:
             job = ready.popleft()
             if job.type in self._registry:
                 self._executor.start(job)
+                is_started = True
             else:
                 self._hand_back_unknown(job)
+        if is_started:
+            self._last_start = asyncio.get_running_loop().time()
         self._fetcher.note_room()
 
     def _free(self, running: Running) -> None:
@@ -209,16 +219,24 @@ class Worker:
             self._error = error if isinstance(error, HoldfastError) else Unavailable(f"claiming ended: {error!r}")
             self.stop()
 
-    async def _flush_logs(self) -> None:
-        next_sweep = 0.0
+    async def _look_after_itself(self) -> None:
+        clock = asyncio.get_running_loop().time
+        next_flush, next_sweep = clock() + LOG_FLUSH_SECONDS, clock()
         while True:
-            await asyncio.sleep(LOG_FLUSH_SECONDS)
-            await self._reporter.write_logs(self._executor.running.values())
+            await asyncio.sleep(LOOK_SECONDS)
             self._stop_if_stuck()
-            now = asyncio.get_running_loop().time()
-            if now >= next_sweep:
-                next_sweep = now + LOG_SWEEP_SECONDS
+            self._share_what_waits()
+            if clock() >= next_flush:
+                next_flush = clock() + LOG_FLUSH_SECONDS
+                await self._reporter.write_logs(self._executor.running.values())
+            if clock() >= next_sweep:
+                next_sweep = clock() + LOG_SWEEP_SECONDS
                 await self._sweep_logs()
+
+    def _share_what_waits(self) -> None:
+        if self._fetcher.ready and asyncio.get_running_loop().time() - self._last_start > HOARD_SECONDS:
+            self._fetcher.claim_no_more_ahead()
+            self._hand_back_ready()
 
     async def _sweep_logs(self) -> None:
         if self._logs is None or self.options.tick is None:
@@ -273,7 +291,9 @@ class Worker:
 
     def _hand_back_ready(self) -> None:
         while self._fetcher.ready:
-            self._settler.settle(Settlement(lease=self._fetcher.ready.popleft().lease, outcome=HandedBack()))
+            job = self._fetcher.ready.popleft()
+            self._fetcher.note_ended(job.queue)
+            self._settler.settle(Settlement(lease=job.lease, outcome=HandedBack()))
 
     async def _finish_running(self) -> None:
         if not self._unsettled:

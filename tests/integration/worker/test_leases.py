@@ -281,7 +281,7 @@ async def test_a_thread_that_timed_out_holds_its_slot_until_it_returns(world: Wo
 async def test_a_worker_whose_slots_are_stuck_stops_and_names_the_handlers(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.worker.worker.LOG_FLUSH_SECONDS", 0.02)
+    monkeypatch.setattr("holdfast.worker.worker.LOOK_SECONDS", 0.02)
     release = threading.Event()
 
     def deaf() -> None:

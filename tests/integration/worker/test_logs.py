@@ -82,6 +82,7 @@ async def test_neighbours_do_not_read_each_others_words(logging_world: World) ->
 
 @on("memory")
 async def test_a_running_jobs_log_can_be_read(logging_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.worker.worker.LOOK_SECONDS", 0.02)
     monkeypatch.setattr("holdfast.worker.worker.LOG_FLUSH_SECONDS", 0.02)
     world = logging_world
     go_on = asyncio.Event()
