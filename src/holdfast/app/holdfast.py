@@ -1,8 +1,9 @@
 """The app: a database, the functions that run as its jobs, and everything a program does with them."""
 
+import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from uuid import uuid4
@@ -122,6 +123,16 @@ class Holdfast(Management):
         """The periodic jobs that a worker of this app fires."""
         return tuple(self._definitions.crons.values())
 
+    @property
+    def middleware(self) -> Sequence[Middleware]:
+        """What wraps every submit and every attempt, the first outermost."""
+        return self._runtime.middleware
+
+    @property
+    def payload_limit(self) -> int:
+        """Bytes."""
+        return self._runtime.payload_limit_bytes
+
     # open and close
 
     @property
@@ -148,6 +159,21 @@ class Holdfast(Management):
     def opened_on(self, store: Store) -> AbstractAsyncContextManager[None]:
         """Open on this store instead of the URL's; the app opens and closes it. For tests."""
         return self._runtime.opened_on(store)
+
+    @contextmanager
+    def on_store(self, store: Store, *, logs: LogStore) -> Iterator[None]:
+        """Whoever opens the app meanwhile finds this store and these logs, and not the URL's. For tests."""
+        with self._runtime.on_store(store):
+            previous, self._log_store = self._log_store, logs
+            try:
+                yield
+            finally:
+                self._log_store = previous
+
+    @property
+    def open_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the app is open on, if it is."""
+        return self._runtime.open_loop
 
     def close_sync(self) -> None:
         """End the thread behind the sync twins; the next one starts it anew. The end of the program does it, too."""

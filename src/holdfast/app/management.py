@@ -20,6 +20,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.job import Attempt, Job
 from holdfast.core.states import State
+from holdfast.engine.why import why as explain
 
 JobId = UUID | str | HasId
 """A job's ID, as a UUID or as text; or what has one: a handle, a call, a job."""
@@ -76,6 +77,10 @@ class Management:
     async def attempts(self, job: JobId) -> builtins.list[Attempt]:
         """The attempts that were spent without success, oldest first, each with its error and trace."""
         return await self._runtime.client.store.read_attempts(id_of(job))
+
+    async def why(self, job: JobId) -> str:
+        """In one sentence, why the job is not running, or that it is."""
+        return await explain(self._runtime.client.store, id_of(job))
 
     async def pause(self, queue: str) -> None:
         """No job of the queue is started until ``resume``; those that run go on."""

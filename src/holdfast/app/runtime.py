@@ -10,8 +10,8 @@ O2. The sync twins and the async side see the same jobs, on every store.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -44,13 +44,14 @@ class Runtime:
     ) -> None:
         self.url = url
         self.middleware = tuple(middleware)
+        self.payload_limit_bytes = payload_limit_bytes
         self._submission_seconds = submission_seconds
-        self._payload_limit_bytes = payload_limit_bytes
         self._session: _Session | None = None
         self._portals = Portals(self._connect)
         self._shared: Store | None = None
         """A store that is in one place only: in memory, or given by a test."""
         self._shared_lock = threading.Lock()
+        self._is_on_loan = False
 
     @property
     def is_in_memory(self) -> bool:
@@ -62,7 +63,7 @@ class Runtime:
         return self._shared is not None or self.is_in_memory
 
     def new_store(self) -> Store:
-        return create_store(self.url, payload_limit_bytes=self._payload_limit_bytes)
+        return create_store(self.url, payload_limit_bytes=self.payload_limit_bytes)
 
     # on the app's own loop
 
@@ -93,18 +94,36 @@ class Runtime:
                 client, session.client = session.client, None
                 await client.close()
 
+    @property
+    def open_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that the app is open on, if it is."""
+        session = self._session
+        is_open = session is not None and session.client is not None and not session.loop.is_closed()
+        return session.loop if session is not None and is_open else None
+
+    @contextmanager
+    def on_store(self, store: Store) -> Iterator[None]:
+        """Whoever opens the app meanwhile, or calls a sync twin, finds a store of the caller's. For tests."""
+        if self._is_on_loan:
+            raise UsageError("the app works on a test's store already; leave that test before another one begins")
+        if self.open_loop is not None:
+            raise UsageError("the app is already open; open it on another store before that")
+        previous, self._shared, self._is_on_loan = self._shared, store, True
+        try:
+            yield
+        finally:
+            # Somebody may have left it open: that was on the caller's store.
+            self._shared, self._session, self._is_on_loan = previous, None, False
+
     @asynccontextmanager
     async def opened_on(self, store: Store) -> AsyncIterator[None]:
         """Open on a store of the caller's, sync twins included. For tests."""
-        if self._session is not None and self._session.client is not None:
-            raise UsageError("the app is already open; open it on another store before that")
-        previous, self._shared = self._shared, store
-        try:
+        with self.on_store(store):
             await self.open()
-            yield
-        finally:
-            await self.close()
-            self._shared = previous
+            try:
+                yield
+            finally:
+                await self.close()
 
     def _session_here(self) -> _Session:
         loop = asyncio.get_running_loop()

@@ -55,6 +55,14 @@ async def test_jobs_are_cancelled_and_replayed(opened: Jobs) -> None:
     assert [one.job_id for one in page.answers] == [failed[1].id]
 
 
+async def test_a_job_says_why_it_is_not_running(opened: Jobs) -> None:
+    handle = await opened.resize.submit("a.png")
+    await opened.app.pause("media")
+    assert "paused" in await opened.app.why(handle)
+    with pytest.raises(JobNotFound):
+        await opened.app.why(uuid4())
+
+
 async def test_queues_are_paused_and_resumed(opened: Jobs) -> None:
     await opened.resize.submit("a.png")
     await opened.app.pause("media")
