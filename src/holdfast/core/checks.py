@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import inf, isfinite
 from typing import Any
+from unicodedata import category
 from uuid import UUID
 
 from holdfast.core import limits
@@ -53,7 +54,7 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
     if type(job.id) is not UUID:
         yield from _id_faults(index, job.id)
     yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
-    yield from _text_faults(index, "queue", job.queue, limits.MAX_QUEUE_CHARACTERS)
+    yield from _queue_faults(index, "queue", job.queue)
     yield from _payload_faults(index, job.payload, payload_limit_bytes)
     yield from _priority_faults(index, job.priority)
     if job.delay_seconds != 0.0 or job.run_at is not None:
@@ -106,6 +107,19 @@ def _character_faults(index: int, field: str, text: str) -> Iterable[Fault]:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         yield Fault(item=index, field=field, problem=f"is not UTF-8 ({error.reason})")
+
+
+def _queue_faults(index: int, field: str, queue: Any) -> Iterable[Fault]:
+    """Names of queues stand in lines: in notifications, on terminals, in metrics."""
+    if not isinstance(queue, str):
+        yield from _text_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
+        return
+    if queue.isascii() and queue.isprintable() and 1 <= len(queue) <= limits.MAX_QUEUE_CHARACTERS:
+        return
+    yield from _text_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
+    # NUL has its own fault.
+    if any(category(character) in ("Cc", "Zl", "Zp") and character != "\0" for character in queue):
+        yield Fault(item=index, field=field, problem="contains a line break or another control character")
 
 
 def _payload_faults(index: int, payload: Any, limit_bytes: int) -> Iterable[Fault]:
@@ -210,7 +224,7 @@ def require_valid_claim(claim: Claim) -> None:
     if len(set(claim.queues)) < len(claim.queues):
         faults.append(Fault(field="queues", problem="name one queue twice"))
     for queue in claim.queues:
-        faults += _text_faults(0, "queues", queue, limits.MAX_QUEUE_CHARACTERS)
+        faults += _queue_faults(0, "queues", queue)
     for job_type in claim.types or ():
         faults += _text_faults(0, "types", job_type, limits.MAX_TYPE_CHARACTERS)
     if faults:
@@ -223,7 +237,7 @@ def require_valid_page(where: Filter, *, limit: int) -> None:
     if not 1 <= limit <= limits.MAX_PAGE_JOBS:
         faults.append(Fault(field="limit", problem=f"is {limit}", limit=f"1 … {limits.MAX_PAGE_JOBS}"))
     if where.queue is not None:
-        faults += _text_faults(0, "queue", where.queue, limits.MAX_QUEUE_CHARACTERS)
+        faults += _queue_faults(0, "queue", where.queue)
     if where.type is not None:
         faults += _text_faults(0, "type", where.type, limits.MAX_TYPE_CHARACTERS)
     for text in where.tag or ():
@@ -236,26 +250,29 @@ def require_valid_page(where: Filter, *, limit: int) -> None:
 
 
 def require_valid_queue(queue: str) -> None:
-    if faults := list(_text_faults(0, "queue", queue, limits.MAX_QUEUE_CHARACTERS)):
+    if faults := list(_queue_faults(0, "queue", queue)):
         raise InvalidInput(faults)
 
 
 def require_valid_worker(name: str, *, queues: Sequence[str] = (), types: Sequence[str] = ()) -> None:
     faults = list(_text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS))
-    faults += _list_faults("queues", queues, limits.MAX_WORKER_QUEUES, limits.MAX_QUEUE_CHARACTERS)
-    faults += _list_faults("types", types, limits.MAX_WORKER_TYPES, limits.MAX_TYPE_CHARACTERS)
+    for field, texts, most in (("queues", queues, limits.MAX_WORKER_QUEUES), ("types", types, limits.MAX_WORKER_TYPES)):
+        faults += _list_faults(field, texts, most)
     if faults:
         raise InvalidInput(faults)
 
 
-def _list_faults(field: str, texts: Any, most: int, most_characters: int) -> Iterable[Fault]:
+def _list_faults(field: str, texts: Any, most: int) -> Iterable[Fault]:
     if not isinstance(texts, tuple | list):
         yield Fault(field=field, problem=f"are {type(texts).__name__}, not a sequence of text")
         return
     if len(texts) > most:
         yield Fault(field=field, problem=f"are {len(texts)}", limit=str(most))
     for text in texts:
-        yield from _text_faults(0, field, text, most_characters)
+        if field == "queues":
+            yield from _queue_faults(0, field, text)
+        else:
+            yield from _text_faults(0, field, text, limits.MAX_TYPE_CHARACTERS)
 
 
 def require_valid_fires(fires: Sequence[Fire]) -> None:

@@ -276,6 +276,37 @@ async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreH
     assert (await snapshot(store), await store.read_workers()) == (before, workers)
 
 
+@pytest.mark.parametrize("queue", ["a\nb", "\t", "bell\x07", "del\x7f", "next\x85", "line\u2028"], ids=ascii)
+async def test_a_queue_with_a_control_character_is_refused_everywhere(harness: StoreHarness, queue: str) -> None:
+    """P5: names of queues stand in lines, in notifications first of all."""
+    store, worker = harness.store, await register(harness.store)
+    before = await snapshot(store)
+    refusal = await submit_answer(store, new_job(queue=queue))
+    assert isinstance(refusal, InvalidInput)
+    assert [fault.field for fault in refusal.faults] == ["queue"]
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "claim": lambda: claim(store, worker, queues=("default", queue)),
+        "page": lambda: store.read_page(Filter(queue=queue), limit=5),
+        "replay": lambda: store.replay_where(Filter(queue=queue), limit=5),
+        "pause": lambda: store.pause(queue),
+        "resume": lambda: store.resume(queue),
+        "register": lambda: store.register(uuid4(), name="w", queues=(queue,)),
+    }
+    accepted = [name for name, call in calls.items() if not await _is_refused(call)]
+    assert accepted == []
+    assert await snapshot(store) == before
+
+
+@pytest.mark.parametrize(
+    "queue", ["with space", "grün", "a/b:c#d%", "no-break\u00a0space", "日本", "👩\u200d🚀"], ids=ascii
+)
+async def test_any_other_name_of_a_queue_works(harness: StoreHarness, queue: str) -> None:
+    """P5: from submit to claim."""
+    job_id = await submit_one(harness.store, queue=queue)
+    worker = await register(harness.store, queues=(queue,))
+    assert [job.id for job in await claim(harness.store, worker, queues=(queue,))] == [job_id]
+
+
 async def test_questions_out_of_bounds_are_refused(harness: StoreHarness) -> None:
     """P5: limits of pages, naive times, names that are too long."""
     store = harness.store
