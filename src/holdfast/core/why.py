@@ -7,6 +7,7 @@ their own; the conformance suite compares them with what claims return.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Final, assert_never
 
 from holdfast.core import limits
@@ -83,7 +84,7 @@ def _pending(facts: Facts) -> str:
     alternatives = [one for one in facts.waits_for if one[0].kind is DependencyKind.AFTER_ANY]
     parts = []
     if still_open := [one for one in needed if not one[1].is_terminal]:
-        count = f"{len(still_open)} of {len(needed)} jobs" if len(needed) > 1 else "job"
+        count = f"{len(still_open)} of {len(needed)} jobs" if len(needed) > 1 else "this job"
         parts.append(f"for {count} to complete: {_named(still_open)}")
     if alternatives and not any(state.is_terminal for _, state in alternatives):
         parts.append(f"for the first of these to end: {_named(alternatives)}")
@@ -130,7 +131,7 @@ def _scheduled(facts: Facts) -> str:
     if not is_claimable(job, place):
         assert place.paused_at is not None
         since = _time(place.paused_at)
-        return f"Its queue {job.queue!r} is paused since {since}; go on with: holdfast queues resume {job.queue}"
+        return f"Its queue {job.queue!r} is paused since {since}; go on with: holdfast queues resume {quote(job.queue)}"
     if nobody := _nobody(facts):
         return f"{nobody[0].upper()}{nobody[1:]}."
     ahead = place.ahead or 0
