@@ -147,3 +147,10 @@ async def until(condition: Callable[[], bool]) -> None:
 async def first_progress(bench: Bench) -> str:
     await bench.heard.has_progress.wait()
     return bench.heard.progresses[0].message
+
+
+async def announced(bench: Bench) -> list[int]:
+    """The processes that a handler names in its checkpoint."""
+    await bench.heard.has_checkpoint.wait()
+    processes: list[int] = json.loads(bench.heard.checkpoints[0])
+    return processes

@@ -9,6 +9,7 @@ import io
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -154,9 +155,15 @@ def fill_memory(limit_bytes: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + limit_bytes, hard))
-    blocks = []
-    while True:
-        blocks.append(bytearray(1024 * 1024))
+    chain: Any = None
+    # To the last byte: a failure must still be told.
+    for size_bytes in (1024 * 1024, 1024, 1):
+        try:
+            while True:
+                chain = (chain, bytearray(size_bytes))
+        except MemoryError:
+            if size_bytes == 1:
+                raise
 
 
 @isolated()
@@ -168,28 +175,27 @@ def loop_for_ever(ctx: Context) -> None:
 
 @isolated()
 def hold_the_interpreter(ctx: Context) -> None:
-    """No other thread of the process gets to run any more."""
-    ctx.progress(1, str(os.getpid()))
-    time.sleep(0.5)  # the report thread sends it
+    """No other thread of the process gets to run any more, and a program that it started goes on."""
+    ctx.checkpoint_sync([os.getpid(), subprocess.Popen(["sleep", "600"]).pid])
     ctypes.PyDLL(None).sleep(600)
 
 
 @isolated()
 def start_a_program(ctx: Context) -> None:
-    """Waits for a program of its own; its ID is the progress message."""
     program = subprocess.Popen(["sleep", "600"])
-    ctx.progress(1, f"{os.getpid()} {program.pid}")
+    ctx.checkpoint_sync([os.getpid(), program.pid])
     program.wait()
 
 
 @isolated()
-def leave_a_program_behind(how: str) -> int:
-    program = subprocess.Popen(["sleep", "600"])
-    if how == "crash":
-        sys.stdout.write(f"{program.pid}\n")
-        time.sleep(1.5)  # the log is sent every second
-        ctypes.string_at(0)
-    return program.pid
+def start_a_program_and_crash(ctx: Context) -> None:
+    ctx.checkpoint_sync([os.getpid(), subprocess.Popen(["sleep", "600"]).pid])
+    ctypes.string_at(0)
+
+
+@isolated()
+def leave_a_program_behind() -> int:
+    return subprocess.Popen(["sleep", "600"]).pid
 
 
 @isolated()
@@ -253,18 +259,24 @@ def close_standard_streams() -> str:
 
 
 @isolated()
-def close_all_descriptors(path: str) -> str:
+def close_all_descriptors() -> str:
     os.closerange(0, 4096)
-    # Takes the numbers that were closed.
-    for _ in range(1000):
-        os.open(path, os.O_RDWR | os.O_CREAT)
+    # Sockets of its own take the numbers that were closed, the wire's too.
+    KEPT.extend(socket.socketpair() for _ in range(400))
     return "closed"
 
 
+KEPT: list[Any] = []
+
+
 @isolated()
-def write_garbage() -> str:
-    os.write(1, b"\xff" * 1000)
-    return "written"
+def leave_a_thread_that_reports(ctx: Context) -> None:
+    def report() -> None:
+        while True:
+            ctx.progress(66, "from before")
+            time.sleep(0.001)
+
+    threading.Thread(target=report, daemon=True).start()
 
 
 @isolated()

@@ -32,7 +32,7 @@ def program(text: str, path: Path) -> list[str]:
 
 
 def run_program(command: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -65,6 +65,36 @@ def test_a_handler_in_the_script_that_was_started_is_found(tmp_path: Path) -> No
     (tmp_path / "package" / "jobs.py").write_text(GUARDED)
     done = run_program([sys.executable, "-m", "package.jobs"], tmp_path)
     assert "Returned(result=b'21'" in done.stdout, done.stderr
+
+
+APP = """
+import asyncio
+from holdfast import Context, Holdfast
+
+app = Holdfast("memory://", logs="off")
+
+@app.job(isolation="process")
+def square(ctx: Context, number: int) -> int:
+    return number * number
+
+@app.job(isolation="process")
+async def begin(ctx: Context) -> str:
+    return str(ctx.spawn(square.call(9)))
+
+async def main():
+    async with app, app.worker(concurrency=2):
+        print("square", await (await square.submit(12)).result(timeout=60))
+        child = await (await begin.submit()).result(timeout=60)
+        print("spawned", (await app.get(child)).type)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_job_types_of_an_app_are_found_and_can_be_spawned(tmp_path: Path) -> None:
+    done = run_program(program(APP, tmp_path / "script.py"), tmp_path)
+    assert done.stdout.splitlines() == ["square 144", "spawned square"], done.stderr
 
 
 def test_a_script_without_a_guard_is_told_the_remedy_and_starts_no_children_of_children(tmp_path: Path) -> None:

@@ -57,12 +57,8 @@ async def test_closed_standard_streams_break_neither_this_job_nor_the_next(bench
     assert isinstance(await bench.run(isolated.print_lines, count=3), Returned)
 
 
-async def test_a_handler_that_closes_everything_fails_only_itself_and_writes_nowhere_else(
-    bench: Bench, tmp_path: Path
-) -> None:
-    path = tmp_path / "file"
-    assert "closed the connection" in died(await bench.run(isolated.close_all_descriptors, path=str(path)))
-    assert path.read_bytes() == b""
+async def test_a_handler_that_closes_everything_fails_only_itself(bench: Bench) -> None:
+    assert "closed the connection" in died(await bench.run(isolated.close_all_descriptors))
     assert await bench.run(isolated.double, number=1) == Returned(b"2")
 
 
@@ -111,6 +107,14 @@ async def test_the_newest_progress_always_arrives_and_most_of_a_flood_does_not(b
     assert len(bench.heard.progresses) < 1000
     await bench.run(isolated.report_half_a_pair)
     assert bench.heard.progresses[-1].percent == 50
+
+
+async def test_a_thread_left_behind_has_no_part_in_the_next_run(bench: Bench) -> None:
+    await bench.run(isolated.leave_a_thread_that_reports)
+    bench.heard = Heard()
+    await bench.run(isolated.report_often, count=1000)
+    assert bench.heard.progresses
+    assert all("of 1000" in one.message for one in bench.heard.progresses)
 
 
 @pytest.mark.parametrize("job", [isolated.check_in, isolated.check_in_later])
