@@ -46,12 +46,14 @@ class ObjectLogStore:
 
     async def write(self, entry: LogKey, data: bytes) -> None:
         with self._translated():
-            store = await asyncio.to_thread(self._place.for_writing)
+            store = self._place.store
+            if store is None:
+                store = await asyncio.to_thread(self._place.for_writing)
             await obstore.put_async(store, _path(entry), data)
 
     async def read(self, job_id: UUID, *, created_at: datetime) -> list[AttemptLog]:
         with self._translated():
-            store = await asyncio.to_thread(self._place.for_reading)
+            store = self._place.store or await asyncio.to_thread(self._place.for_reading)
             if store is None:
                 return []
             paths = [path async for chunk in _listed(store, _folder(job_id, created_at)) for path in chunk]
@@ -62,7 +64,7 @@ class ObjectLogStore:
     async def remove_before(self, day: date) -> int:
         removed = 0
         with self._translated():
-            store = await asyncio.to_thread(self._place.for_reading)
+            store = self._place.store or await asyncio.to_thread(self._place.for_reading)
             if store is None:
                 return 0
             found = await obstore.list_with_delimiter_async(store)

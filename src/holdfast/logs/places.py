@@ -29,12 +29,17 @@ ENDPOINT_VARIABLES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_END
 
 
 class Place(Protocol):
+    @property
+    def store(self) -> ObjectStore | None:
+        """None as long as it must be asked for, below."""
+        ...
+
     async def check(self) -> None:
         """Raises what a write would raise, as far as that can be known beforehand."""
         ...
 
     def for_reading(self) -> ObjectStore | None:
-        """None where nothing was ever written."""
+        """None where nothing was ever written. May block: for a thread."""
         ...
 
     def for_writing(self) -> ObjectStore:
@@ -47,7 +52,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._store: LocalStore | None = None
+        self.store: ObjectStore | None = None
 
     async def check(self) -> None:
         await asyncio.to_thread(self._check)
@@ -60,29 +65,28 @@ class Folder:
             raise ConfigError(f"execution logs in {self.path}: {nearest} is not writable for this user")
 
     def for_reading(self) -> ObjectStore | None:
-        return self.for_writing() if self._store is not None or self.path.is_dir() else None
+        return self.for_writing() if self.path.is_dir() else None
 
     def for_writing(self) -> ObjectStore:
-        if self._store is None:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._store = LocalStore(self.path, automatic_cleanup=True)
-        return self._store
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.store = LocalStore(self.path, automatic_cleanup=True)
+        return self.store
 
 
 class Remote:
     """A bucket, or memory: there from the beginning."""
 
     def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+        self.store = store
 
     async def check(self) -> None:
-        await obstore.list_with_delimiter_async(self._store)
+        await obstore.list_with_delimiter_async(self.store)
 
     def for_reading(self) -> ObjectStore | None:
-        return self._store
+        return self.store
 
     def for_writing(self) -> ObjectStore:
-        return self._store
+        return self.store
 
 
 def find_place(url: str) -> Place:
