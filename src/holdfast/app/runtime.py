@@ -24,6 +24,7 @@ from holdfast.core.job import Job
 from holdfast.core.ports import Store
 from holdfast.wiring import create_store
 from holdfast.worker.middleware import Middleware
+from holdfast.worker.targets import require_not_importing
 
 T = TypeVar("T")
 
@@ -105,9 +106,13 @@ class Runtime:
     def on_store(self, store: Store) -> Iterator[None]:
         """Whoever opens the app meanwhile, or calls a sync twin, finds a store of the caller's. For tests."""
         if self._is_on_loan:
-            raise UsageError("the app works on a test's store already; leave that test before another one begins")
+            raise UsageError(
+                "the app works on a test's store already; testing.run(app) cannot stand inside another one"
+            )
         if self.open_loop is not None:
-            raise UsageError("the app is already open; open it on another store before that")
+            raise UsageError(
+                "the app is already open; give it a test's store before it is opened: testing.run(app) comes first"
+            )
         previous, self._shared, self._is_on_loan = self._shared, store, True
         try:
             yield
@@ -138,6 +143,8 @@ class Runtime:
         return session
 
     async def _connect(self) -> Client:
+        # A child that imports its program to find a handler must not do all over again what the program does.
+        require_not_importing()
         store = self._shared_store() or self.new_store()
         client = Client(store, middleware=self.middleware, submission_seconds=self._submission_seconds)
         await store.open()

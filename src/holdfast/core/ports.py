@@ -152,7 +152,7 @@ class LogStore(Protocol):
     """
 
     async def open(self) -> None:
-        """ConfigError where the place cannot be reached or written."""
+        """ConfigError where the place cannot be written, Unavailable where it cannot be reached."""
         ...
 
     async def close(self) -> None: ...

@@ -22,7 +22,7 @@ from holdfast.core.failures import Category, Failure
 from holdfast.core.job import ClaimedJob, Upstream
 from holdfast.core.ports import Store
 from holdfast.worker.context import Context, UpstreamResult
-from holdfast.worker.handler import Isolation, Registry
+from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Execution, Middleware, around_execute
 from holdfast.worker.outcomes import failed, failed_with, require_storable, timed_out
 from holdfast.worker.patience import Patience
@@ -68,11 +68,19 @@ class Executor:
             Isolation.THREAD: self._in_thread,
             Isolation.PROCESS: self._in_process,
         }
+        self._warm_up([handler for handler in registry.values() if handler.isolation is Isolation.PROCESS])
         self._process_id = os.getpid()
         self._timer: asyncio.TimerHandle | None = None
         self.running: dict[UUID, Running] = {}
         self.mean_seconds: float | None = None
         """How long an attempt takes, the newest counting most."""
+
+    def _warm_up(self, handlers: list[Handler]) -> None:
+        if handlers:
+            from holdfast.worker.processes import ProcessPool  # most workers have no such handler
+
+            self._processes = ProcessPool(size=self._concurrency)
+            self._processes.warm_up(handlers, count=1)
 
     def start(self, job: ClaimedJob) -> None:
         running = Running(job, self._registry[job.type], reporter=self._reporter, now=self._loop.time())
@@ -224,10 +232,9 @@ class Executor:
         return Completed(result, context.spawned)
 
     async def _in_process(self, running: Running, execution: Execution) -> Outcome:
-        from holdfast.worker.processes import ProcessPool, Raised, Returned  # most workers have no such handler
+        from holdfast.worker.processes import Raised, Returned
 
-        if self._processes is None:
-            self._processes = ProcessPool(size=self._concurrency)
+        assert self._processes is not None
         call = self._processes.start(
             running.handler, running.job, execution.context.upstream, channel=running, capture=running.capture
         )

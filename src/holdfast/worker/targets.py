@@ -78,11 +78,11 @@ def find(target: Target, main: MainModule) -> Handler:
 
 
 def require_not_importing() -> None:
-    """UsageError in a child that is importing a program which starts a worker when it is imported."""
+    """UsageError in a child that is importing a program which opens its app when it is imported."""
     if _imports_open:
         raise UsageError(
-            "this program starts a worker while it is imported; a child process must import it to find its handlers: "
-            'put what starts the worker under if __name__ == "__main__":'
+            "this program opens its app while it is imported; a child process must import it to find its handlers: "
+            'put what submits jobs and starts workers under if __name__ == "__main__":'
         )
 
 

@@ -130,6 +130,7 @@ class Worker:
         await self._store.register(
             self.id, name=self.options.worker_name, queues=self.options.queue_names, types=tuple(self._registry)
         )
+        await self._open_logs()
         capture.install()
         self._pulse = self._make_pulse()
         self._pulse.start()
@@ -142,6 +143,14 @@ class Worker:
             ", ".join(self.options.queue_names),
             extra={"event": "worker_started", "worker_id": str(self.id)},
         )
+
+    async def _open_logs(self) -> None:
+        """A place that cannot be written is told of once, at the start; it keeps no job from running (R3)."""
+        if self._logs is not None:
+            try:
+                await self._logs.open()
+            except HoldfastError as error:
+                LOG.warning("execution logs will be lost: %s", error, extra={"event": "log_lost"})
 
     def _make_pulse(self) -> Pulse:
         return Pulse(

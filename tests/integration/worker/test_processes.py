@@ -58,11 +58,14 @@ async def test_it_is_killed_at_its_timeout_and_when_it_is_cancelled(
     processes: World, tmp_path: Path, ask: str, state: State
 ) -> None:
     path = tmp_path / "pid"
-    seconds = 1.0 if ask == "timeout" else 3600.0
+    seconds = 2.0 if ask == "timeout" else 3600.0
+    warm = await processes.submit("add", {"first": 1, "second": 1})
     job_id = await processes.submit(
         "loop_for_ever", {"path": str(path)}, timeouts=Timeouts(execution=seconds), retry=Retry(max_attempts=1)
     )
     async with processes.worker(concurrency=1):
+        # The child's start counts, too: it is there already when the job's time begins.
+        await processes.until(warm)
         pid = await pid_in(path)
         if ask == "cancel":
             await processes.store.cancel([job_id])
