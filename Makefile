@@ -39,6 +39,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch "$@"
 
+.PHONY: run
+run: setup ## see it work: a sample app under load, live; ARGS="--for 20" ends it
+	@"$(BIN)/holdfast" dev $(ARGS) || [ $$? -eq 130 ]  # Ctrl-C is how one leaves
+
 .PHONY: check
 check: setup ## lint, formatting, types, layers (no tests)
 	@"$(BIN)/ruff" check .

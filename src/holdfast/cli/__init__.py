@@ -8,14 +8,19 @@ from importlib.metadata import version
 from typing import Final
 
 from holdfast.cli import (
+    bench,
     cancel,
+    cron,
     dead,
+    dev,
+    job,
     jobs,
     migrate,
     queues,
     replay,
     submit,
     top,
+    worker,
     workers,
 )
 from holdfast.cli.command import Parser
@@ -23,7 +28,7 @@ from holdfast.cli.exits import MEANINGS, Exit, exit_of
 from holdfast.cli.output import abandon, finish, note, tolerate_any_encoding
 from holdfast.core.errors import HoldfastError
 
-COMMANDS: Final = (submit, jobs, cancel, replay, dead, queues, workers, top, migrate)
+COMMANDS: Final = (dev, worker, submit, jobs, job, cancel, replay, dead, queues, workers, cron, top, migrate, bench)
 """In the order of the help: first what a newcomer needs."""
 ENVIRONMENT: Final = {
     "HOLDFAST_URL": "the database: sqlite:///jobs.db, postgresql://user@host/database",
@@ -59,6 +64,7 @@ def _run(given: Sequence[str]) -> int:
     _require_command(parser, given[0])
     try:
         chosen = parser.parse_args(given)
+        chosen.given = given
         answer: int = chosen.run(chosen)
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))

@@ -85,21 +85,27 @@ def require_file(url: str) -> None:
         )
 
 
-async def patiently(attempt: Callable[[], Awaitable[Answer]], *, url: str, timeout_seconds: float) -> Answer:
+async def patiently(
+    attempt: Callable[[], Awaitable[Answer]],
+    *,
+    url: str,
+    timeout_seconds: float,
+    say: Callable[[str], None] = note,
+) -> Answer:
     """Repeat while the database is away, for so long; say so once. Schema errors name the command that helps."""
-    deadline = time.monotonic() + timeout_seconds
-    has_spoken = False
+    deadline: float | None = None
     while True:
         try:
             return await attempt()
         except (SchemaMissing, SchemaMismatch) as error:
             raise _with_url(error, url) from error
         except Unavailable as error:
-            if time.monotonic() + RETRY_SECONDS > deadline:
+            now = time.monotonic()
+            if not timeout_seconds or (deadline is not None and now >= deadline):
                 raise
-            if not has_spoken:
-                note(f"{error}; trying again for {timeout_seconds:.0f} s (--connect-timeout)")
-                has_spoken = True
+            if deadline is None:
+                deadline = now + timeout_seconds
+                say(f"{error}; trying again for {timeout_seconds:.0f} s (--connect-timeout)")
         await asyncio.sleep(RETRY_SECONDS)
 
 

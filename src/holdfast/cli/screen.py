@@ -45,9 +45,9 @@ class Screen:
 
 
 @contextmanager
-def full_screen() -> Iterator[Screen]:
-    """Inside a running loop, on a terminal."""
-    closing = asyncio.Event()
+def full_screen(closing: asyncio.Event | None = None) -> Iterator[Screen]:
+    """Inside a running loop, on a terminal. Whoever gives ``closing`` can end it, too."""
+    closing = closing or asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, closing.set)
     try:

@@ -85,7 +85,7 @@ def _title(title: str, place: str, now: datetime, width: int) -> Text:
 
 
 def _summary(snapshot: Snapshot, width: int) -> Text:
-    left = Text(_counts_text(snapshot), style="" if snapshot.alive else "red")
+    left = Text(counts_text(snapshot), style="" if snapshot.alive else "red")
     speed = (f"{words.rate(snapshot.rate)} jobs/s", "bold")
     recent = words.sparkline(snapshot.history[-SPARKS:])
     room = width - left.cell_len - len(speed[0]) - 2 * GAP
@@ -100,10 +100,11 @@ def _two_sided(left: Text, right: Text, width: int) -> Text:
 
 
 def _summary_text(snapshot: Snapshot) -> str:
-    return f"{_counts_text(snapshot)} · {words.rate(snapshot.rate)} jobs/s"
+    return f"{counts_text(snapshot)} · {words.rate(snapshot.rate)} jobs/s"
 
 
-def _counts_text(snapshot: Snapshot) -> str:
+def counts_text(snapshot: Snapshot) -> str:
+    """How things stand, in one line."""
     oldest = snapshot.oldest_scheduled_at
     waiting = f"{words.number(snapshot.count(State.SCHEDULED))} waiting"
     if oldest is not None:

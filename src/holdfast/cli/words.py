@@ -98,10 +98,10 @@ def count_of(value: int, noun: str) -> str:
 
 
 def error(failure: Failure | None) -> str:
-    """A failure in one line."""
+    """A failure in one line; the error without the module it comes from."""
     if failure is None:
         return ""
-    said = ": ".join(part for part in (failure.error_type, failure.message) if part)
+    said = ": ".join(part for part in (failure.error_type.rpartition(".")[2], failure.message) if part)
     return safe(said or failure.code or failure.category)
 
 

@@ -157,4 +157,4 @@ def test_all_of_it_works_on_postgresql(migrated_url: str) -> None:
     assert run_json("workers", url=migrated_url)["workers"]
     assert len(run_json("dead", url=migrated_url)["jobs"]) == 2
     assert run_json("replay", "--all", url=migrated_url)["replayed"] == 2
-    assert run_json("cancel", filled[State.SCHEDULED], url=migrated_url)["jobs"][0]["outcome"] == "CANCELLED"
+    assert run_json("cancel", str(filled[State.SCHEDULED]), url=migrated_url)["jobs"][0]["outcome"] == "CANCELLED"

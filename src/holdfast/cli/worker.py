@@ -1,0 +1,229 @@
+"""``holdfast worker``: run an app's jobs until told to stop."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast.cli import values
+from holdfast.cli.changes import Changes
+from holdfast.cli.command import Commands, add_command
+from holdfast.cli.database import add_url, checked, patiently
+from holdfast.cli.exits import Exit
+from holdfast.cli.loading import load_app
+from holdfast.cli.supervisor import Supervisor, child_of
+from holdfast.core.errors import UsageError
+from holdfast.telemetry import TextFormatter, configure
+from holdfast.wiring import URL_VARIABLE, without_password
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.worker.worker import Worker
+
+EXAMPLES: Final = """
+holdfast worker jobs:app                                     jobs.py has app = Holdfast(…)
+holdfast worker shop.jobs:app --queues high,default          high first
+holdfast worker shop.jobs:app --queues high=3,default=1      three times as often
+holdfast worker shop.jobs:app --limit media=2 --concurrency 20
+holdfast worker shop.jobs:app --processes 4 --log json
+holdfast worker jobs:app --reload                            start anew when a .py file changes
+"""
+DESCRIPTION: Final = """Run an app's jobs. SIGTERM or Ctrl-C: no new jobs, those that run may finish within the grace
+time, what is left is handed back without spending an attempt. A second time: stop at once."""
+PATIENCE_SECONDS: Final = 60.0
+LOG_FORMS: Final = ("text", "json")
+DEFAULT_CONCURRENCY: Final = 10
+DEFAULT_GRACE_SECONDS: Final = 30.0
+ORPHAN_SECONDS: Final = 1.0
+LOG: Final = logging.getLogger("holdfast.cli")
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(
+        commands, "worker", help="run an app's jobs", description=DESCRIPTION, examples=EXAMPLES, run=run
+    )
+    parser.add_argument("app", metavar="MODULE:APP", help="where the app is; the working directory is searched first")
+    parser.add_argument(
+        "--queues", type=queues, help="in order (high,default) or with weights (high=3,default=1); default: the app's"
+    )
+    parser.add_argument(
+        "--limit",
+        type=numbers,
+        action="append",
+        default=[],
+        metavar="QUEUE=N",
+        help="at most N jobs of a queue at a time; repeatable",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=values.positive,
+        default=DEFAULT_CONCURRENCY,
+        metavar="N",
+        help=f"jobs at a time in each process; default: {DEFAULT_CONCURRENCY}",
+    )
+    parser.add_argument(
+        "--processes", type=values.positive, default=1, metavar="N", help="worker processes; default: 1"
+    )
+    parser.add_argument(
+        "--grace",
+        type=values.seconds,
+        default=DEFAULT_GRACE_SECONDS,
+        metavar="SECONDS",
+        help=f"for running jobs to finish when stopped; default: {DEFAULT_GRACE_SECONDS:.0f}",
+    )
+    parser.add_argument("--name", help="of the worker; default: $WORKER_ID, else the host's name")
+    parser.add_argument("--reload", action="store_true", help="start anew when a .py file below here changes")
+    parser.add_argument("--log", choices=LOG_FORMS, default=LOG_FORMS[0], help=f"default: {LOG_FORMS[0]}")
+    add_url(parser, patience_seconds=PATIENCE_SECONDS)
+
+
+def numbers(text: str) -> dict[str, int]:
+    """``media=2,mail=5``."""
+    given = [part.partition("=") for part in text.split(",")]
+    if not all(name and number.isdecimal() and int(number) > 0 for name, _, number in given):
+        raise values.Refused(f"{text!r} is not of the form queue=number, for example media=2")
+    return {name: int(number) for name, _, number in given}
+
+
+def queues(text: str) -> Sequence[str] | Mapping[str, int]:
+    if "=" in text:
+        return numbers(text)
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise values.Refused(f"{text!r} names no queues; write high,default or high=3,default=1")
+    return names
+
+
+def run(arguments: argparse.Namespace) -> int:
+    child = child_of()
+    _set_up_logging(is_text=arguments.log == "text")
+    if child is None and (arguments.processes > 1 or arguments.reload):
+        return asyncio.run(_supervise(arguments))
+    return asyncio.run(_work(arguments, child))
+
+
+def _set_up_logging(*, is_text: bool) -> None:
+    # Before the app is imported: one that sets up logging itself does so on top of this.
+    handler = configure(service="worker", is_text=is_text)
+    # It speaks of itself when the version of the tables is looked up.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    if is_text and os.environ.get("NO_COLOR"):
+        handler.setFormatter(TextFormatter())
+
+
+async def _supervise(arguments: argparse.Namespace) -> int:
+    supervisor = Supervisor(
+        [sys.executable, "-m", "holdfast", *arguments.given],
+        processes=arguments.processes,
+        say=LOG.warning,
+        changes=Changes(Path.cwd()) if arguments.reload else None,
+    )
+    code = Exit.DONE
+
+    def stop(exit_code: Exit) -> None:
+        nonlocal code
+        code = exit_code
+        supervisor.stop()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop, Exit.DONE)
+    loop.add_signal_handler(signal.SIGINT, stop, Exit.INTERRUPTED)
+    ended = await supervisor.run()
+    return ended or code
+
+
+async def _work(arguments: argparse.Namespace, child: tuple[int, int] | None) -> int:
+    signals = Signals()
+    app = find_app(arguments.app, arguments.url)
+    try:
+        with checked(app.url) as url:
+            await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
+    except asyncio.CancelledError:
+        return signals.code
+    try:
+        worker = app.worker(
+            concurrency=arguments.concurrency,
+            queues=arguments.queues,
+            limits={queue: number for limit in arguments.limit for queue, number in limit.items()},
+            grace=arguments.grace,
+            name=_name(arguments.name, child),
+        )
+        LOG.info("%s has %d job types; its database is %s", arguments.app, len(app.registry), without_password(app.url))
+        return await _run(worker, signals, parent=child[0] if child is not None else None)
+    finally:
+        await app.close()
+
+
+def find_app(target: str, url: str | None) -> "Holdfast":
+    """The app, on that URL if one is given: an app without a URL of its own takes it from the environment."""
+    if url is not None:
+        os.environ[URL_VARIABLE] = url
+    app = load_app(target)
+    if url is not None and app.url != url:
+        raise UsageError(
+            f"{target} has a URL of its own, {without_password(app.url)}; leave out --url, or write Holdfast() there: "
+            f"it then takes --url and ${URL_VARIABLE}"
+        )
+    if not app.registry:
+        raise UsageError(f"{target} has no jobs; decorate a function with @app.job, and import its module there")
+    return app
+
+
+def _name(given: str | None, child: tuple[int, int] | None) -> str | None:
+    if child is None:
+        return given
+    import socket
+
+    # One name a process, so that people can tell them apart.
+    return f"{given or os.environ.get('WORKER_ID') or socket.gethostname()}-{child[1]}"
+
+
+class Signals:
+    """The first one lets the worker finish, the second ends it at once, the third ends the process."""
+
+    def __init__(self) -> None:
+        self.code = Exit.DONE
+        self.worker: Worker | None = None
+        self._count = 0
+        self._starting = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._received, Exit.DONE)
+        loop.add_signal_handler(signal.SIGINT, self._received, Exit.INTERRUPTED)
+
+    def _received(self, code: Exit) -> None:
+        self._count += 1
+        self.code = code
+        if self.worker is None:
+            assert self._starting is not None
+            self._starting.cancel()
+        elif self._count == 1:
+            LOG.info("stopping: running jobs may finish; once more stops at once")
+            self.worker.stop()
+        elif self._count == 2:
+            LOG.warning("stopping at once")
+            self.worker.stop_now()
+        else:
+            os._exit(Exit.INTERRUPTED)
+
+
+async def _run(worker: "Worker", signals: Signals, *, parent: int | None) -> int:
+    signals.worker = worker
+    orphan = asyncio.create_task(_stop_when_orphaned(worker, parent)) if parent is not None else None
+    try:
+        await worker.run()
+    finally:
+        if orphan is not None:
+            orphan.cancel()
+    return signals.code
+
+
+async def _stop_when_orphaned(worker: "Worker", parent: int) -> None:
+    while os.getppid() == parent:  # noqa: ASYNC110 - the system has no event for this
+        await asyncio.sleep(ORPHAN_SECONDS)
+    LOG.warning("the supervisor is gone: stopping")
+    worker.stop()
