@@ -232,9 +232,11 @@ class Executor:
         return Completed(result, context.spawned)
 
     async def _in_process(self, running: Running, execution: Execution) -> Outcome:
-        from holdfast.worker.processes import Raised, Returned
+        from holdfast.worker.processes import ProcessPool, Raised, Returned
 
-        assert self._processes is not None
+        if self._processes is None:
+            # The registry had no such handler at the start, and has been added to since.
+            self._processes = ProcessPool(size=self._concurrency)
         call = self._processes.start(
             running.handler, running.job, execution.context.upstream, channel=running, capture=running.capture
         )
