@@ -84,8 +84,16 @@ class Client:
 
     async def wait(self, job_id: UUID, *, timeout_seconds: float | None) -> Job:
         """The job once it has ended; TimeoutError, which says where it stands, where that takes longer."""
+        if timeout_seconds is not None and timeout_seconds <= 0:
+            return _ended(await self.read(job_id))
         try:
             async with asyncio.timeout(timeout_seconds):
                 return await self._results.wait(job_id)
         except TimeoutError:
             raise TimeoutError(f"job {job_id} has not ended within {timeout_seconds:g} s") from None
+
+
+def _ended(job: Job) -> Job:
+    if not job.state.is_terminal:
+        raise TimeoutError(f"job {job.id} has not ended: it is {job.state}")
+    return job

@@ -213,6 +213,16 @@ async def test_a_result_that_does_not_come_is_a_timeout_and_the_job_goes_on(open
     assert (await handle.job()).state is State.SCHEDULED
 
 
+async def test_a_timeout_of_nothing_asks_once(opened: Jobs) -> None:
+    handle = await opened.add.submit(1, 2)
+    with pytest.raises(TimeoutError, match="has not ended: it is SCHEDULED"):
+        await handle.result(timeout=0)
+    async with opened.app.worker():
+        await handle.result(timeout=PATIENCE)
+    assert await handle.result(timeout=0) == 3
+    assert await asyncio.to_thread(handle.result_sync, 0) == 3
+
+
 async def test_an_unknown_job_is_not_found(opened: Jobs) -> None:
     handle = opened.add.handle(uuid4())
     with pytest.raises(JobNotFound):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +13,21 @@ from typing import Any
 
 import pytest
 
-from holdfast import ConfigError, InvalidInput, JobCancelled, JobFailed, JobNotFound, State, UsageError, chain, fan_in
-from holdfast.core.commands import CancelOutcome
+from holdfast import (
+    ConfigError,
+    Holdfast,
+    InvalidInput,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    Middleware,
+    State,
+    UsageError,
+    chain,
+    fan_in,
+)
+from holdfast.core.commands import CancelOutcome, NewJob, Submitted
+from holdfast.worker.middleware import Submit
 from tests.integration.app.conftest import Jobs
 
 PATIENCE = timedelta(seconds=60)
@@ -163,6 +177,43 @@ async def test_a_sync_twin_inside_a_loop_is_refused_with_the_remedy(jobs: Jobs) 
     assert portals() == []
 
 
+# in memory there is one place only
+
+
+async def test_a_store_in_memory_is_used_by_no_second_thread_of_ours() -> None:
+    jobs = Jobs("memory://")
+    handle = await asyncio.to_thread(jobs.add.submit_sync, 1)
+    async with jobs.app, jobs.app.worker():
+        await asyncio.to_thread(handle.result_sync, PATIENCE)
+        assert portals() == []
+
+
+class Slow(Middleware):
+    """A submit that has begun, and ends when it may."""
+
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+        self.may_end = threading.Event()
+
+    async def submit(self, jobs: Sequence[NewJob], proceed: Submit) -> tuple[Submitted, ...]:
+        self.has_begun.set()
+        self.may_end.wait()
+        return await proceed()
+
+
+async def test_opening_waits_for_a_sync_twin_that_is_under_way() -> None:
+    slow = Slow()
+    app = Holdfast("memory://", middleware=[slow])
+    nothing = app.job(name="nothing")(lambda: None)
+    submitting = asyncio.create_task(asyncio.to_thread(nothing.submit_sync))
+    await asyncio.to_thread(slow.has_begun.wait)
+    threading.Timer(0.1, slow.may_end.set).start()
+    async with app:
+        assert slow.may_end.is_set()
+        handle = await submitting
+        assert (await handle.job()).state is State.SCHEDULED
+
+
 # the thread behind them
 
 
@@ -203,8 +254,10 @@ def test_the_end_of_a_program_closes_connections_to_postgres(postgres_app_url: s
 
 
 FORK = """
+import threading
 first = add.submit_sync(1, 2)
 pid = os.fork()
+assert not [one for one in threading.enumerate() if one.name == "holdfast-portal"]
 handle = add.submit_sync(3, 4)
 assert handle.job_sync().id == handle.id
 if pid == 0:
@@ -224,7 +277,14 @@ def test_parent_and_child_go_on_after_a_fork(store: str, request: pytest.Fixture
 FORK_UNDER_WAY = """
 import threading, time
 handle = add.submit_sync(1, 2)
-threading.Thread(target=handle.result_sync, daemon=True).start()
+
+def wait() -> None:
+    try:
+        handle.result_sync()
+    except BaseException:
+        pass  # the program ends, and the wait with it
+
+threading.Thread(target=wait, daemon=True).start()
 while not app._runtime._portals._calls:
     time.sleep(0.001)
 pid = os.fork()
@@ -269,8 +329,11 @@ try:
     handle.result_sync()
 except KeyboardInterrupt:
     print(handle.job_sync().state)
+while app._runtime._portals._portal.client._results._awaited:
+    pass
+print("nobody waits")
 """
-    assert run_program(text, sqlite_app_url) == "SCHEDULED\n"
+    assert run_program(text, sqlite_app_url) == "SCHEDULED\nnobody waits\n"
 
 
 def test_a_fork_of_a_program_that_never_used_the_twins_costs_nothing() -> None:
