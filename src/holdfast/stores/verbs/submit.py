@@ -122,8 +122,8 @@ def _plan(
         if missing:
             names = ", ".join(str(one) for one in missing)
             faults.append(Fault(item=index_of[job_id], field="dependencies", problem=f"name no known job: {names}"))
-            continue
-        parents = _parents(waits_for, known, facts)
+        # Planned all the same: those of the batch that wait for it are not at fault for that.
+        parents = _parents([d for d in waits_for if d.job_id in known], known, facts)
         depth = max((parent.depth + 1 for _, parent in parents), default=0)
         if spawner is not None:
             depth = max(depth, spawner.depth + 1)
@@ -131,10 +131,14 @@ def _plan(
         record = decisions.accept(job, seq=seq_of[job_id], now=tx.now, priority=priority, depth=depth)
         if spawner is not None:
             record = replace(record, spawned_by=spawner.seq)
-        if fault := depth_fault(index_of[job_id], depth):
+        if not missing and (fault := depth_fault(index_of[job_id], depth)):
             faults.append(fault)
-        if record.run_at is not None and (
-            fault := run_at_fault(index_of[job_id], run_at=record.run_at, lifetime_ends_at=record.lifetime_ends_at)
+        if (
+            not missing
+            and record.run_at is not None
+            and (
+                fault := run_at_fault(index_of[job_id], run_at=record.run_at, lifetime_ends_at=record.lifetime_ends_at)
+            )
         ):
             faults.append(fault)
         known[job_id] = record = _first_state(tx, record, parents, plan)

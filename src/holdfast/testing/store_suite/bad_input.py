@@ -249,6 +249,19 @@ async def test_what_is_just_allowed_is_accepted(harness: StoreHarness) -> None:
     assert len(await read_all(harness.store)) == 1
 
 
+async def test_whoever_waits_for_a_faulty_sibling_is_not_at_fault(harness: StoreHarness) -> None:
+    """P5; SPEC 2.5 Batches: every fault is named, and nothing that is none."""
+    stranger = new_job().id
+    faulty = new_job(dependencies=after(stranger))
+    child = new_job(dependencies=after(faulty.id))
+    late = harness.clock.now() + timedelta(days=8)
+    grandchild = new_job(dependencies=after(child.id), run_at=late)
+    answer = await submit_answer(harness.store, grandchild, child, faulty)
+    assert isinstance(answer, InvalidInput)
+    assert sorted((fault.item, fault.field) for fault in answer.faults) == [(0, "run_at"), (2, "dependencies")]
+    assert [str(stranger) in fault.problem for fault in answer.faults if fault.item == 2] == [True]
+
+
 BAD_TEXTS: Final = pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["NUL", "surrogate"])
 
 
