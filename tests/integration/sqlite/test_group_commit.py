@@ -128,11 +128,17 @@ async def test_an_operation_that_breaks_half_way_leaves_nothing(
     await require_consistent(store)
 
 
-async def test_a_caller_that_gives_up_disturbs_nobody(store: SQLiteStore) -> None:
+async def waited_for(task: asyncio.Future[Any]) -> Any:
+    return await task
+
+
+async def test_a_caller_that_gives_up_disturbs_nobody(path: Path, store: SQLiteStore) -> None:
     tasks = [asyncio.ensure_future(submit_one(store)) for _ in range(10)]
-    await asyncio.sleep(0)
-    tasks[3].cancel()
-    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def give_up() -> None:
+        tasks[3].cancel()
+
+    *answers, _ = await all_at_once(path, *(waited_for(task) for task in tasks), give_up())
     assert sum(isinstance(answer, asyncio.CancelledError) for answer in answers) == 1
     accepted = [answer for answer in answers if not isinstance(answer, BaseException)]
     assert None not in await store.read(accepted)
