@@ -14,8 +14,9 @@ def in_block(block: str) -> Iterator[list[str]]:
     """Each command's words, without ``holdfast`` itself."""
     for listed in re.findall(r'\["holdfast".*?\]', block):
         yield json.loads(listed)[1:]
-    for line in re.sub(r"\\\n", " ", block).splitlines():
-        text = line.removeprefix("ExecStart=").removeprefix("$ ").strip()
+    for line in re.sub(r" *\\\n *", " ", block).splitlines():
+        # What stands apart behind a command explains it.
+        text = re.sub(r"  +.*", "", line.strip().removeprefix("ExecStart=").removeprefix("$ "))
         if "holdfast" in text and not text.startswith("#"):
             yield from in_line(text)
 

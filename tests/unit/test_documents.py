@@ -7,6 +7,7 @@ fresh database with Holdfast's tables. A command of ours is read by the real par
 
 import argparse
 import asyncio
+import io
 import os
 import re
 import subprocess
@@ -75,7 +76,10 @@ def test_a_snippet_runs(snippet: str, before: list[str], tmp_path: Path, request
 
 
 @pytest.mark.parametrize("words", list(commands()))
-def test_a_command_is_one_that_the_parser_takes(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_is_one_that_the_parser_takes(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     try:
         shell_commands.parse(words)
     except (SystemExit, argparse.ArgumentTypeError) as refused:
