@@ -58,7 +58,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--jobs", type=values.positive, default=10_000, metavar="N", help="default: 10000")
     parser.add_argument("--batch", type=values.positive, default=1000, metavar="N", help="a submit; default: 1000")
     parser.add_argument("--concurrency", type=values.positive, default=10, metavar="N", help="default: 10")
-    add_url(parser)
+    add_url(parser, default="a temporary file")
     add_json(parser)
 
 

@@ -1,21 +1,24 @@
 """``holdfast cron``: periodic jobs, their last and next slots; run one now."""
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from holdfast.cli import words
-from holdfast.cli.command import Commands, add_command, asynchronous
+from holdfast.cli.command import Commands, add_command
 from holdfast.cli.data import time_text
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, note, show_table, write_json
 from holdfast.cli.worker import find_app
-from holdfast.core.commands import CronSlot, CronState, Submit
+from holdfast.core.commands import CronSlot, CronState, NewJob, Submit
 from holdfast.core.errors import UsageError
 from holdfast.engine.submit import Submitter
+from holdfast.wiring import DEFAULT_URL, URL_VARIABLE
 
 if TYPE_CHECKING:
     from holdfast.engine.cron import CronEntry
@@ -34,10 +37,10 @@ def add_to(commands: Commands) -> None:
         "cron",
         help="list periodic jobs; run one now",
         examples=EXAMPLES,
-        run=asynchronous(show),
+        run=show,
     )
     parser.add_argument("--app", metavar="MODULE:APP", help="where the periodic jobs are defined")
-    add_url(parser)
+    add_url(parser, default=f"the app's own, else ${URL_VARIABLE}, else {DEFAULT_URL}")
     add_json(parser)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     action = add_command(
@@ -45,11 +48,11 @@ def add_to(commands: Commands) -> None:
         "run",
         help="submit a periodic job now",
         examples="holdfast cron run nightly --app shop.jobs:app",
-        run=asynchronous(run_now),
+        run=run_now,
     )
     action.add_argument("name", metavar="NAME", help="of the periodic job")
     action.add_argument("--app", default=argparse.SUPPRESS, metavar="MODULE:APP", help="where it is defined; needed")
-    add_url(action, is_nested=True)
+    add_url(action, is_nested=True, default="the app's own")
     add_json(action, is_nested=True)
 
 
@@ -67,10 +70,8 @@ class Line:
         return None if self.entry is None else self.entry.next_after(self.now)
 
 
-async def show(arguments: argparse.Namespace) -> int:
-    entries = _entries(arguments)
-    async with open_store(arguments) as store:
-        lines = _lines(entries, await store.read_cron())
+def show(arguments: argparse.Namespace) -> int:
+    lines = _lines(_entries(arguments), asyncio.run(_read(arguments)))
     if arguments.json:
         write_json({"cron": [_data(line) for line in lines]})
     elif lines:
@@ -80,21 +81,30 @@ async def show(arguments: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-async def run_now(arguments: argparse.Namespace) -> int:
+async def _read(arguments: argparse.Namespace) -> CronState:
+    async with open_store(arguments) as store:
+        return await store.read_cron()
+
+
+def run_now(arguments: argparse.Namespace) -> int:
     if arguments.app is None:
         raise UsageError(f"say where it is defined: holdfast cron run {arguments.name} --app MODULE:APP")
     entries = {entry.name: entry for entry in _entries(arguments)}
     if arguments.name not in entries:
         known = ", ".join(sorted(entries)) or "none"
         raise UsageError(f"{arguments.app} has no periodic job {arguments.name!r}; it has: {known}")
-    job = entries[arguments.name].make_job()
+    job_id = asyncio.run(_submit(arguments, entries[arguments.name].make_job()))
+    if arguments.json:
+        write_json({"id": str(job_id), "name": arguments.name})
+    else:
+        print(job_id)
+    return Exit.DONE
+
+
+async def _submit(arguments: argparse.Namespace, job: NewJob) -> UUID:
     async with open_store(arguments, creates=True) as store:
         (submitted,) = await Submitter(store).submit(Submit(jobs=(job,)))
-    if arguments.json:
-        write_json({"id": str(submitted.job_id), "name": arguments.name})
-    else:
-        print(submitted.job_id)
-    return Exit.DONE
+        return submitted.job_id
 
 
 def _entries(arguments: argparse.Namespace) -> Sequence["CronEntry"]:

@@ -21,12 +21,21 @@ SQLITE: Final = "sqlite:///"
 Answer = TypeVar("Answer")
 
 
-def add_url(parser: argparse.ArgumentParser, *, patience_seconds: float = 0.0, is_nested: bool = False) -> None:
-    """``patience_seconds``: a worker may be started before its database, a question is answered at once."""
+def add_url(
+    parser: argparse.ArgumentParser,
+    *,
+    patience_seconds: float = 0.0,
+    is_nested: bool = False,
+    default: str = f"${URL_VARIABLE}, else {DEFAULT_URL}",
+) -> None:
+    """``patience_seconds``: a worker may be started before its database, a question is answered at once.
+
+    ``default`` is for the help alone.
+    """
     parser.add_argument(
         "--url",
         default=argparse.SUPPRESS if is_nested else None,
-        help=f"the database; default: ${URL_VARIABLE}, else {DEFAULT_URL}",
+        help=f"the database; default: {default}",
     )
     parser.add_argument(
         "--connect-timeout",

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.changes import Changes
-from holdfast.cli.command import Commands, add_command, asynchronous
+from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_json, add_url, checked, patiently
 from holdfast.cli.events import Events, said
 from holdfast.cli.exits import Exit
@@ -61,7 +61,7 @@ def add_to(commands: Commands) -> None:
         help="start a worker with a live view: begin here",
         description=DESCRIPTION,
         examples=EXAMPLES,
-        run=asynchronous(run),
+        run=run,
     )
     parser.add_argument("app", nargs="?", metavar="MODULE:APP", help="your app; default: a sample app with a load")
     parser.add_argument("--for", dest="seconds", type=values.seconds, metavar="SECONDS", help="end by itself")
@@ -69,7 +69,7 @@ def add_to(commands: Commands) -> None:
         "--rate", type=values.positive, default=5, metavar="N", help="sample jobs submitted a second; default: 5"
     )
     parser.add_argument("--no-reload", action="store_true", help="do not start anew when a .py file changes")
-    add_url(parser, patience_seconds=PATIENCE_SECONDS)
+    add_url(parser, patience_seconds=PATIENCE_SECONDS, default=f"the app's own; the sample's is in ./{FOLDER}")
     add_json(parser, what="the summary as one JSON object, and nothing else")
 
 
@@ -106,17 +106,20 @@ class Session:
         self.closing.set()
 
 
-async def run(arguments: argparse.Namespace) -> int:
-    is_sample = arguments.app is None
-    target = arguments.app or SAMPLE
-    url = arguments.url or (_sample_url() if is_sample else None)
-    app = find_app(target, url)
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.app is None:
+        arguments.url = arguments.url or _sample_url()
+    app = find_app(arguments.app or SAMPLE, arguments.url)
+    return asyncio.run(_open_and_run(app, arguments))
+
+
+async def _open_and_run(app: "Holdfast", arguments: argparse.Namespace) -> int:
     with checked(app.url) as known:
         await patiently(app.open, url=known, timeout_seconds=arguments.connect_timeout)
     try:
-        session = Session(app=app, is_sample=is_sample)
+        session = Session(app=app, is_sample=arguments.app is None)
         before = await Watch(app.store).look()
-        code = await _run(session, _supervisor(session, arguments, target, url), arguments)
+        code = await _run(session, _supervisor(session, arguments), arguments)
         _show_summary(session, before, await Watch(app.store).look(), is_json=arguments.json)
         return code
     finally:
@@ -131,10 +134,10 @@ def _sample_url() -> str:
     return f"sqlite:///{folder / 'dev.db'}"
 
 
-def _supervisor(session: Session, arguments: argparse.Namespace, target: str, url: str | None) -> Supervisor:
-    command = [sys.executable, "-m", "holdfast", "worker", target, "--grace", WORKER_GRACE, "--name", "dev"]
+def _supervisor(session: Session, arguments: argparse.Namespace) -> Supervisor:
+    target, place = arguments.app or SAMPLE, ("--url", arguments.url) if arguments.url is not None else ()
     return Supervisor(
-        [*command, *(("--url", url) if url is not None else ())],
+        [sys.executable, "-m", "holdfast", "worker", target, *place, "--grace", WORKER_GRACE, "--name", "dev"],
         processes=1,
         say=session.say,
         on_line=session.hear,

@@ -40,7 +40,7 @@ def safe_lines(text: str) -> str:
 
 
 def _visible(character: str) -> str:
-    if character in "\n\r\t":
+    if character in "\n\r\t\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}":
         return " "
     # Cc: control, Cf: format (text that runs backwards), Cs: half a surrogate pair.
     return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in ("Cc", "Cf", "Cs") else character

@@ -79,7 +79,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--name", help="of the worker; default: $WORKER_ID, else the host's name")
     parser.add_argument("--reload", action="store_true", help="start anew when a .py file below here changes")
     parser.add_argument("--log", choices=LOG_FORMS, default=LOG_FORMS[0], help=f"default: {LOG_FORMS[0]}")
-    add_url(parser, patience_seconds=PATIENCE_SECONDS)
+    add_url(parser, patience_seconds=PATIENCE_SECONDS, default="the app's own")
 
 
 def numbers(text: str) -> dict[str, int]:
@@ -104,7 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
     _set_up_logging(is_text=arguments.log == "text")
     if child is None and (arguments.processes > 1 or arguments.reload):
         return asyncio.run(_supervise(arguments))
-    return asyncio.run(_work(arguments, child))
+    # Imported before there is a loop: until then, Ctrl-C ends an import that takes for ever.
+    app = find_app(arguments.app, arguments.url)
+    return asyncio.run(_work(app, arguments, child))
 
 
 def _set_up_logging(*, is_text: bool) -> None:
@@ -137,9 +139,8 @@ async def _supervise(arguments: argparse.Namespace) -> int:
     return ended or code
 
 
-async def _work(arguments: argparse.Namespace, child: tuple[int, int] | None) -> int:
+async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int, int] | None) -> int:
     signals = Signals()
-    app = find_app(arguments.app, arguments.url)
     try:
         with checked(app.url) as url:
             await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)

@@ -1,5 +1,6 @@
 """``holdfast worker``: from ``module:app`` to a graceful end, alone and as several processes."""
 
+import json
 import os
 import signal
 import time
@@ -256,6 +257,25 @@ def test_a_signal_while_it_waits_for_the_database_ends_it(shop: Path) -> None:
         worker.signal(signal.SIGINT)
         assert worker.exit_code() == INTERRUPTED
     assert "Traceback" not in worker.text
+
+
+@pytest.mark.parametrize("command", [["worker"], ["dev"], ["cron", "--app"]], ids=lambda words: words[0])
+def test_ctrl_c_ends_an_import_that_takes_for_ever(url: str, shop: Path, command: list[str]) -> None:
+    (shop / "endless.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(3600)")
+    with Program(*command, "endless:app", "--url", url, cwd=shop) as program:
+        program.wait_for("importing")
+        program.signal(signal.SIGINT)
+        assert program.exit_code() == INTERRUPTED
+    assert "Traceback" not in program.text
+
+
+def test_its_log_is_json_lines_where_asked_for(url: str, shop: Path) -> None:
+    with Program("worker", "shop:app", "--log", "json", "--url", url, cwd=shop) as worker:
+        worker.wait_for("worker_started")
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == DONE
+    events = [json.loads(line)["event"] for line in worker.text.splitlines()]
+    assert {"worker_started", "worker_stopped"} <= set(events)
 
 
 # several processes
