@@ -3,10 +3,12 @@
 Each runs in a process of its own: both set up their framework when they are imported, and that cannot be undone.
 """
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
+from holdfast.stores.postgres import migrate
 from tests.examples.programs import EXAMPLES, TIMEOUT_SECONDS, environment
 
 FASTAPI = """
@@ -53,10 +55,46 @@ asyncio.run(work(app.handle(order["job"])))
 print(client.get(f"/orders/{order['order']}").json(), len(app.list_sync().jobs))
 """
 
+DJANGO_ON_POSTGRESQL = """
+import sys
+from urllib.parse import urlsplit
+import django
+from django.conf import settings
 
-def last_line(script: str, folder: Path) -> str:
+parts = urlsplit(sys.argv[1])
+database = {
+    "ENGINE": "django.db.backends.postgresql",
+    "NAME": parts.path[1:],
+    "USER": parts.username or "",
+    "PASSWORD": parts.password or "",
+    "HOST": parts.hostname or "",
+    "PORT": str(parts.port or ""),
+}
+settings.configure(DATABASES={"default": database})
+django.setup()
+from django.db import connection, transaction
+from holdfast import Holdfast
+
+app = Holdfast(sys.argv[1])
+
+@app.job
+def send_receipt(order: int) -> None: ...
+
+with transaction.atomic():
+    send_receipt.options(connection=connection.connection, key="order-1").submit_sync(1)
+try:
+    with transaction.atomic():
+        send_receipt.options(connection=connection.connection).submit_sync(2)
+        raise RuntimeError("rolled back")
+except RuntimeError:
+    pass
+print([job.key for job in app.list_sync().jobs])
+"""
+
+
+def last_line(script: str, folder: Path, *arguments: str) -> str:
     program = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *arguments],
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -74,6 +112,11 @@ def test_a_fastapi_route_submits_once_a_key_and_reads_the_result(tmp_path: Path)
 
 def test_a_django_view_submits_with_its_order_or_not_at_all(tmp_path: Path) -> None:
     assert last_line(DJANGO, tmp_path) == "{'product': 'anvil', 'is_confirmed': True} 1"
+
+
+def test_a_django_transaction_on_postgresql_takes_the_job_with_it(tmp_path: Path, postgres_url: str) -> None:
+    asyncio.run(migrate.upgrade(postgres_url))
+    assert last_line(DJANGO_ON_POSTGRESQL, tmp_path, postgres_url) == "['order-1']"
 
 
 def test_the_docstrings_say_how_to_run_them() -> None:
