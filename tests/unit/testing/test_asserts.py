@@ -71,6 +71,14 @@ async def test_a_duplicate_and_a_refused_submit_are_none(jobs: testing.Jobs) -> 
     jobs.assert_submitted_once(send_mail)
 
 
+async def test_a_submit_that_is_repeated_is_one(jobs: testing.Jobs) -> None:
+    """As a client does whose answer was lost: with the same ID."""
+    call = send_mail.call("ann")
+    await app.submit_many([call])
+    await app.submit_many([call])
+    jobs.assert_submitted_once(send_mail)
+
+
 async def test_what_jobs_spawn_counts(jobs: testing.Jobs) -> None:
     await order.submit(2)
     await jobs.drain()

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 import traceback
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 
@@ -26,6 +26,7 @@ async def test_a_drain_runs_what_can_run_now_and_leaves_the_rest() -> None:
         assert waiting.due_at is not None
         assert (waiting.due_at - jobs.now).total_seconds() == 86400
         assert repr(drained) == "<Drained: 1 ran, 0 failed, 1 waiting>"
+        assert await app.workers() == []
 
 
 async def test_a_drain_that_waits_moves_the_clock_to_what_is_delayed() -> None:
@@ -50,7 +51,9 @@ async def test_a_job_may_wait_for_another_one() -> None:
     """D1"""
     async with testing.run(app) as jobs:
         handle = await ask.submit("ann")
-        assert await jobs.result(handle) == "mail to ann"
+        result = await jobs.result(handle)
+        assert_type(result, str)
+        assert result == "mail to ann"
 
 
 async def test_a_workflow_runs_to_its_end() -> None:
@@ -288,6 +291,8 @@ async def test_a_job_that_submits_itself_for_ever_is_stopped() -> None:
         await again.submit()
         with pytest.raises(UsageError, match="50 attempts were made and 'again' is still to run"):
             await jobs.drain()
+        # D2: what was claimed and not started is back.
+        assert (await endless.list(states=State.RUNNING)).jobs == ()
 
 
 async def test_a_handler_that_waits_for_ever_ends_the_drain_by_name() -> None:

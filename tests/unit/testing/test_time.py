@@ -90,6 +90,15 @@ async def test_a_lifetime_that_ends_fails_the_test() -> None:
         assert (await handle.job()).state is State.DEAD_LETTER
 
 
+async def test_a_lifetime_ends_at_its_own_time_however_far_time_goes() -> None:
+    """T1"""
+    async with testing.run(app, start=MIDNIGHT, cron=False) as jobs:
+        await app.pause("mails")
+        handle = await send_mail.options(lifetime=3600).submit("ann")
+        await jobs.advance(days=1, raise_failures=False)
+        assert (await handle.job()).completed_at == MIDNIGHT + timedelta(hours=1)
+
+
 async def test_a_failure_is_told_although_retention_has_removed_the_job() -> None:
     """T2"""
     async with testing.run(app, cron=False) as jobs:
