@@ -13,6 +13,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -62,6 +63,14 @@ def refused(*arguments: str | Path, code: int = WRONG, **options: Any) -> str:
     (line,) = done.stderr.splitlines()
     assert line.startswith("holdfast: ")
     return line.removeprefix("holdfast: ")
+
+
+def end_session(leader: int) -> None:
+    """Whatever a program has left running: its children have process groups of their own, but one session."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(int(entry.name)) == leader:
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 class Program:
@@ -138,8 +147,9 @@ class Program:
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.kill()
                 self._process.wait()
+        end_session(self._process.pid)
         self._reader.join(LONG_SECONDS)
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -188,6 +198,7 @@ class Terminal(Program):
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        end_session(self._process.pid)
         if self._slave >= 0:
             os.close(self._slave)
         self._reader.join(LONG_SECONDS)
