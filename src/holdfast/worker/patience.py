@@ -5,6 +5,8 @@ import logging
 import random
 from typing import Final
 
+from holdfast.core.errors import HoldfastError
+
 LOG: Final = logging.getLogger("holdfast.worker")
 FIRST_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 2.0
@@ -23,9 +25,15 @@ class Patience:
 
     async def wait(self, error: Exception) -> None:
         if not self.is_tried:
-            LOG.warning("%s: the store is away, trying again: %s", self._what, error, extra={"event": "unavailable"})
+            self._warn(error)
         await asyncio.sleep(self._next_seconds * random.uniform(0.5, 1.0))
         self._next_seconds = min(self._next_seconds * 2, LONGEST_SECONDS)
+
+    def _warn(self, error: Exception) -> None:
+        if isinstance(error, HoldfastError):
+            LOG.warning("%s: trying again: %s", self._what, error, extra={"event": "unavailable"})
+        else:
+            LOG.error("%s: trying again after an error", self._what, exc_info=error, extra={"event": "error"})
 
     def done(self) -> None:
         if self.is_tried:

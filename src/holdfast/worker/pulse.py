@@ -6,7 +6,8 @@ beside the handlers.)
 
 B1. The worker is alive for the store as long as this process is, whatever its handlers do.
 B2. Without a confirmed heartbeat for the worker timeout, this worker holds its leases for lost (``on_silence``).
-B3. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with it.
+B3. Whatever goes wrong with one beat, tick or slot, the next one comes.
+B4. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with it.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.core import limits
 from holdfast.core.commands import HeartbeatAnswer, Settlement
-from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.errors import HoldfastError
 from holdfast.core.ports import Store
 from holdfast.worker.handler import Isolation
 from holdfast.worker.leases import Leases
@@ -148,7 +149,7 @@ class Pulse:
                 if not answer.is_known:
                     LOG.warning("this worker was given up for lost; it registers again", extra={"event": "worker_lost"})
                     await self._register(store)
-        except (Unavailable, TimeoutError) as error:
+        except Exception as error:
             LOG.warning("heartbeat: %s", str(error) or "no answer", extra={"event": "heartbeat_missed"})
             if time.monotonic() - self._confirmed > self._timeout_seconds:
                 self._claiming_loop.call_soon_threadsafe(self._on_silence)
@@ -215,7 +216,7 @@ class Pulse:
                     if not (await store.tick(self._options.tick)).has_more:
                         break
                 patience.done()
-            except Unavailable as error:
+            except Exception as error:
                 await patience.wait(error)
             # Spread, so that many workers do not tick at the same moment.
             if not await self._pause(self._options.tick_seconds * random.uniform(0.8, 1.2)):
@@ -231,5 +232,5 @@ class Pulse:
             try:
                 seconds = await scheduler.fire_due()
                 patience.done()
-            except Unavailable as error:
+            except Exception as error:
                 await patience.wait(error)

@@ -16,7 +16,7 @@ from typing import Final
 
 from holdfast.core import limits
 from holdfast.core.commands import Failed, SettleAnswer, Settlement
-from holdfast.core.errors import HoldfastError, StaleLease, Unavailable
+from holdfast.core.errors import HoldfastError, StaleLease, UsageError
 from holdfast.core.failures import Category, Failure
 from holdfast.core.ports import Store
 from holdfast.worker.leases import Leases
@@ -86,12 +86,18 @@ class Settler:
         patience = Patience("settle")
         while batch:
             try:
-                answers = await self._store.settle(batch)
-            except Unavailable as error:
+                answers: Sequence[SettleAnswer] = await self._store.settle(batch)
+            except UsageError as refusal:
+                if len(batch) > 1:
+                    # One of them cannot be settled at all: it must not take the others with it.
+                    for one in batch:
+                        await self._settle([one])
+                    return
+                answers = [refusal]
+            except Exception as error:
+                # Away, or out of order: an outcome is worth waiting for whatever that is.
                 await patience.wait(error)
                 continue
-            except HoldfastError as refusal:
-                answers = [refusal] * len(batch)
             batch = self._take(batch, answers)
 
     def _take(self, batch: Sequence[Settlement], answers: Sequence[SettleAnswer]) -> list[Settlement]:

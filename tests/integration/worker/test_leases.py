@@ -1,4 +1,4 @@
-"""Leases: kept while a handler is at work, given up when they are lost. B1, B3, V1, X2, X3."""
+"""Leases: kept while a handler is at work, given up when they are lost. B1, B4, V1, X2, X3."""
 
 import asyncio
 import threading

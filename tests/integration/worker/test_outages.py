@@ -1,19 +1,21 @@
 """A store that is away, or whose answers are lost: nothing is lost, nothing runs twice without need."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from holdfast.core.commands import NewJob, Tick
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import ConfigError, Unavailable
 from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.stores.postgres import migrate
 from holdfast.testing.faults import FaultKind, FaultyStore, PlannedFault
 from holdfast.worker.context import Context
 from tests.integration.postgres.databases import opened
-from tests.integration.worker.world import SOON, World
+from tests.integration.worker.world import SOON, World, eventually
 from tests.servers.postgres import PostgresServer
 
 VERBS = ("claim", "settle", "report", "wait")
@@ -98,3 +100,41 @@ async def until_back(store: Store) -> None:
                 await asyncio.sleep(0.05)
             else:
                 return
+
+
+class OutOfOrder(FaultyStore):
+    """Raises what no store should, for the first calls of a verb."""
+
+    def __init__(self, store: Store, verb: str, error: Exception) -> None:
+        super().__init__(store)
+        self.left = 2
+        self.verb = verb
+        self.error = error
+
+    async def _do(self, verb: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        if verb == self.verb and self.left:
+            self.left -= 1
+            raise self.error
+        return await super()._do(verb, call)
+
+
+@pytest.mark.parametrize("error", [TypeError("a bug"), ConfigError("read-only")], ids=["bug", "config"])
+@pytest.mark.parametrize("verb", ["settle", "heartbeat", "tick"])
+async def test_an_unexpected_error_costs_no_outcome_and_stops_no_part(
+    world: World, verb: str, error: Exception
+) -> None:
+    async def note() -> str:
+        return "kept"
+
+    world.handle(note)
+    faulty = OutOfOrder(world.store, verb, error)
+    async with world.worker(store=faulty, create_pulse_store=None) as worker:
+        job = await world.until(await world.submit("note"))
+        await eventually(lambda: not faulty.left)
+        (before,) = [one for one in await world.store.read_workers() if one.id == worker.id]
+        async with asyncio.timeout(60):
+            while [one for one in await world.store.read_workers() if one.seen_at > before.seen_at] == []:
+                await asyncio.sleep(0.01)
+        # The tick goes on, too.
+        assert (await world.until(await world.submit("note", delay_seconds=0.05))).state is State.COMPLETED
+    assert (job.state, job.result) == (State.COMPLETED, b'"kept"')
