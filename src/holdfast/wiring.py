@@ -4,7 +4,8 @@
 
     memory://
     sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one
-    postgresql://user@host/database       options: schema=NAME, prepared=off and listen=off (for a transaction pooler)
+    postgresql://user@host/database       options: schema=NAME, pool=CONNECTIONS, prepared=off and listen=off
+                                          (for a transaction pooler)
 
 Execution logs lie elsewhere: a folder, ``s3://bucket/prefix`` or ``memory://``; ``off`` for none.
 """
@@ -23,6 +24,9 @@ URL_VARIABLE: Final = "HOLDFAST_URL"
 LOGS_VARIABLE: Final = "HOLDFAST_LOGS"
 NO_LOGS: Final = "off"
 DEFAULT_SCHEMA: Final = "holdfast"
+DEFAULT_POOL_CONNECTIONS: Final = 10
+MAX_POOL_CONNECTIONS: Final = 1000
+_OPTIONS: Final = frozenset({"schema", "prepared", "listen", "pool"})
 _SWITCHES: Final = {"on": True, "off": False}
 
 
@@ -85,6 +89,7 @@ def _postgres(url: str, payload_limit_bytes: int) -> Store:
         schema=options.get("schema", DEFAULT_SCHEMA),
         prepared_statements=_switch(options, "prepared"),
         listen=_switch(options, "listen"),
+        pool_size=_pool_size(options),
         payload_limit_bytes=payload_limit_bytes,
     )
 
@@ -109,9 +114,16 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
     """Our own options out of a PostgreSQL URL; what is left is the driver's."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
-    ours = {name: value for name, value in given if name in {"schema", "prepared", "listen"}}
+    ours = {name: value for name, value in given if name in _OPTIONS}
     rest = urlencode([pair for pair in given if pair[0] not in ours])
     return urlunsplit(parts._replace(query=rest)), ours
+
+
+def _pool_size(options: dict[str, str]) -> int:
+    given = options.get("pool", str(DEFAULT_POOL_CONNECTIONS))
+    if not given.isdecimal() or not 1 <= int(given) <= MAX_POOL_CONNECTIONS:
+        raise ConfigError(f"pool={given} in the URL: write a number of connections from 1 to {MAX_POOL_CONNECTIONS}")
+    return int(given)
 
 
 def _switch(options: dict[str, str], name: str) -> bool:

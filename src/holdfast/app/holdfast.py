@@ -39,6 +39,7 @@ from holdfast.app.options import (
 from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
+from holdfast.core.checks import require_valid_tick
 from holdfast.core.commands import Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
@@ -81,8 +82,9 @@ class Holdfast(Management):
     ``url`` is ``memory://``, ``sqlite:///file`` or ``postgresql://…``; without one, ``$HOLDFAST_URL`` or
     ``./holdfast.db``. ``logs`` says where execution logs go: a folder, ``s3://bucket/prefix`` or ``off``; without it,
     ``$HOLDFAST_LOGS`` or a folder beside the database. ``permanent`` names exceptions that are not worth another
-    attempt, ``middleware`` what wraps every submit and every attempt, the first outermost. Times are seconds or
-    timedelta, sizes bytes.
+    attempt, ``middleware`` what wraps every submit and every attempt, the first outermost. The app's workers keep
+    COMPLETED and CANCELLED jobs for ``completed_retention`` after they have ended, FAILED and DEAD_LETTER ones for
+    ``dead_retention``. Times are seconds or timedelta, sizes bytes.
     """
 
     def __init__(
@@ -96,10 +98,17 @@ class Holdfast(Management):
         result_limit: int = limits.DEFAULT_RESULT_BYTES,
         execution_limit: Seconds = limits.DEFAULT_EXECUTION_SECONDS,
         submission_timeout: Seconds = limits.DEFAULT_SUBMISSION_SECONDS,
+        completed_retention: Seconds = limits.DEFAULT_COMPLETED_RETENTION_SECONDS,
+        dead_retention: Seconds = limits.DEFAULT_DEAD_RETENTION_SECONDS,
     ) -> None:
         self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
         self._log_url = logs
         self._log_store: LogStore | None = None
+        self._tick = Tick(
+            completed_retention_seconds=seconds_of(completed_retention),
+            dead_retention_seconds=seconds_of(dead_retention),
+        )
+        require_valid_tick(self._tick)
         self._runtime = Runtime(
             self.url,
             middleware=middleware,
@@ -365,7 +374,7 @@ class Holdfast(Management):
             limits=limits or {},
             grace_seconds=seconds_of(grace),
             name=name,
-            tick=(Tick() if tick else None) if isinstance(tick, bool) else tick,
+            tick=(self._tick if tick else None) if isinstance(tick, bool) else tick,
         )
         return Worker(
             self.store,

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from holdfast.app.client import Submission
 from holdfast.app.handle import JobHandle
-from holdfast.app.options import Given, SubmitOptions, queue_of, require_timeout, submit_fields
+from holdfast.app.options import Given, SubmitOptions, id_of, queue_of, require_timeout, submit_fields
 from holdfast.app.runtime import Runtime
 from holdfast.core.commands import NewJob, Submitted
 from holdfast.core.errors import UsageError
@@ -152,9 +152,9 @@ class JobType(Submittable[P, R]):
         """A job without arguments, for a periodic job."""
         return make_job(uuid4(), self.name, self.handler.signature.bind((), {}), self._given)
 
-    def handle(self, job_id: UUID) -> JobHandle[R]:
+    def handle(self, job: UUID | str) -> JobHandle[R]:
         """The handle of a job that was submitted earlier, perhaps by another program."""
-        return self._handle(Submitted(job_id))
+        return self._handle(Submitted(id_of(job)))
 
     def __repr__(self) -> str:
         return f"<job type {self.name}>"

@@ -69,10 +69,15 @@ class Management:
         return await self._runtime.client.store.replay([id_of(job) for job in jobs])
 
     async def replay_where(
-        self, where: Filter, *, limit: int = limits.MAX_PAGE_JOBS, cursor: int | None = None
+        self, *, limit: int = limits.MAX_PAGE_JOBS, cursor: int | None = None, **where: Unpack[ListOptions]
     ) -> ReplayPage:
-        """Replay one page of the FAILED and DEAD_LETTER jobs that match; go on with its cursor."""
-        return await self._runtime.client.store.replay_where(where, limit=limit, cursor=cursor)
+        """Replay one page of the FAILED and DEAD_LETTER jobs that match, as ``list`` does; go on with its cursor.
+
+        ::
+
+            page = await app.replay_where(queue="media", type="resize")
+        """
+        return await self._runtime.client.store.replay_where(filter_of(where), limit=limit, cursor=cursor)
 
     async def attempts(self, job: JobId) -> builtins.list[Attempt]:
         """The attempts that were spent without success, oldest first, each with its error and trace."""

@@ -1,7 +1,9 @@
 """Keeps worker processes running: replaces dead ones, passes signals on, starts all anew when code changes.
 
-Children have a process group of their own, so that Ctrl-C reaches them once, through here. Should this process be
-killed, a child sees that its parent has changed, and drains (``child_of``).
+Children have a process group of their own, so that Ctrl-C reaches them once, through here. What stops a whole control
+group (systemd, containers) reaches them twice; so to a child SIGTERM means drain, however often it comes, and
+``AT_ONCE`` means at once. Should this process be killed, a child sees that its parent has changed, and drains
+(``child_of``).
 
 V1. A child that dies is replaced; one that dies young is replaced ever more slowly, and after ``MAX_YOUNG_DEATHS`` in a
     row all are stopped: its messages stand above ours.
@@ -23,6 +25,7 @@ from holdfast.cli.changes import Changes
 from holdfast.cli.exits import Exit
 
 VARIABLE: Final = "HOLDFAST_SUPERVISED"
+AT_ONCE: Final = signal.SIGUSR1
 YOUNG_SECONDS: Final = 5.0
 MAX_YOUNG_DEATHS: Final = 5
 FIRST_BACKOFF_SECONDS: Final = 0.2
@@ -79,7 +82,7 @@ class Supervisor:
         self._stops += 1
         self._stopping.set()
         self._changed.set()
-        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGTERM if self._stops == 1 else AT_ONCE)
         if self._stops > 1:
             asyncio.get_running_loop().call_later(KILL_SECONDS, self._signal, signal.SIGKILL)
 
@@ -101,7 +104,7 @@ class Supervisor:
             young_deaths = young_deaths + 1 if time.monotonic() - started_at < YOUNG_SECONDS else 0
             await self._after_death(number, code, young_deaths)
         # One that had ended its work, and with it its handling of signals, may meet the second one.
-        return Exit.DONE if code in (Exit.DONE, Exit.INTERRUPTED, -signal.SIGTERM) else Exit.NOT_DONE
+        return Exit.DONE if code in (Exit.DONE, Exit.INTERRUPTED, -signal.SIGTERM, -AT_ONCE) else Exit.NOT_DONE
 
     async def _after_death(self, number: int, code: int, young_deaths: int) -> None:
         if code == Exit.WRONG or young_deaths > MAX_YOUNG_DEATHS:
@@ -174,7 +177,7 @@ class Supervisor:
 
     async def _restart(self) -> None:
         children = list(self._children.values())
-        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, AT_ONCE, signal.SIGKILL):
             for child in children:
                 with suppress(ProcessLookupError):
                     child.send_signal(number)

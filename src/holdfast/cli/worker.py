@@ -16,7 +16,7 @@ from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_url, checked, patiently
 from holdfast.cli.exits import Exit
 from holdfast.cli.loading import load_app
-from holdfast.cli.supervisor import Supervisor, child_of
+from holdfast.cli.supervisor import AT_ONCE, Supervisor, child_of
 from holdfast.core.errors import UsageError
 from holdfast.telemetry import TextFormatter, configure
 from holdfast.wiring import URL_VARIABLE, without_password
@@ -140,7 +140,7 @@ async def _supervise(arguments: argparse.Namespace) -> int:
 
 
 async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int, int] | None) -> int:
-    signals = Signals()
+    signals = Signals(is_supervised=child is not None)
     try:
         with checked(app.url) as url:
             await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
@@ -154,7 +154,13 @@ async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int
             grace=arguments.grace,
             name=_name(arguments.name, child),
         )
-        LOG.info("%s has %d job types; its database is %s", arguments.app, len(app.registry), without_password(app.url))
+        LOG.info(
+            "%s: %d job %s, %s",
+            arguments.app,
+            len(app.registry),
+            "type" if len(app.registry) == 1 else "types",
+            without_password(app.url),
+        )
         return await _run(worker, signals, parent=child[0] if child is not None else None)
     finally:
         await app.close()
@@ -185,16 +191,27 @@ def _name(given: str | None, child: tuple[int, int] | None) -> str | None:
 
 
 class Signals:
-    """The first one lets the worker finish, the second ends it at once, the third ends the process."""
+    """The first one lets the worker finish, the second ends it at once, the third ends the process.
 
-    def __init__(self) -> None:
+    Under a supervisor SIGTERM may come twice for one wish: there a signal of its own says at once.
+    """
+
+    def __init__(self, *, is_supervised: bool) -> None:
         self.code = Exit.DONE
         self.worker: Worker | None = None
         self._count = 0
         self._starting = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._received, Exit.DONE)
+        if is_supervised:
+            loop.add_signal_handler(signal.SIGTERM, self._first)
+            loop.add_signal_handler(AT_ONCE, self._received, Exit.DONE)
+        else:
+            loop.add_signal_handler(signal.SIGTERM, self._received, Exit.DONE)
         loop.add_signal_handler(signal.SIGINT, self._received, Exit.INTERRUPTED)
+
+    def _first(self) -> None:
+        if self._count == 0:
+            self._received(Exit.DONE)
 
     def _received(self, code: Exit) -> None:
         self._count += 1

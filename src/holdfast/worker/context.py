@@ -100,7 +100,7 @@ class Context:
         self.correlation_id = correlation_id
         self.tags: Mapping[str, str] = {} if tags is None else tags
         self.upstream = upstream
-        """What this job waited for, in the order given at submit."""
+        """What this job waited for, in the order in which those jobs were submitted."""
 
     @property
     def log(self) -> logging.Logger:
@@ -114,7 +114,7 @@ class Context:
 
     @property
     def results(self) -> list[Any]:
-        """The results of what this job waited for, in the order given at submit."""
+        """The results of what this job waited for, in the order in which those jobs were submitted."""
         return [one.result for one in self.upstream]
 
     def progress(self, percent: float, message: str = "") -> None:

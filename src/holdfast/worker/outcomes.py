@@ -53,8 +53,17 @@ def failure_of(error: BaseException, *, permanent: tuple[type[BaseException], ..
         message=text_of(error),
         error_type=f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
         code=str(error.code) if isinstance(error, PermanentError) else "",
-        trace=trace_of(error),
+        trace="" if _is_about_values(error) else trace_of(error),
     ).bounded()
+
+
+def _is_about_values(error: BaseException) -> bool:
+    """Said of a payload or a result by this package: the message has it all, the trace nothing of the user's."""
+    return isinstance(error, PermanentError) and error.code in (
+        "payload_mismatch",
+        "result_not_json",
+        "result_too_large",
+    )
 
 
 def text_of(error: BaseException) -> str:

@@ -33,7 +33,7 @@ class Patience:
         if isinstance(error, HoldfastError):
             LOG.warning("%s: trying again: %s", self._what, error, extra={"event": "unavailable"})
         else:
-            LOG.error("%s: trying again after an error", self._what, exc_info=error, extra={"event": "error"})
+            LOG.error("%s: trying again after an error", self._what, exc_info=error, extra={"event": "unavailable"})
 
     def done(self) -> None:
         if self.is_tried:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from holdfast import JobNotFound, State, UsageError
-from holdfast.core.commands import CancelOutcome, Filter, ReplayOutcome
+from holdfast.core.commands import CancelOutcome, ReplayOutcome
 from holdfast.testing.factories import FAIL, running_job, settle
 from tests.integration.app.conftest import Jobs
 
@@ -51,7 +51,7 @@ async def test_jobs_are_cancelled_and_replayed(opened: Jobs) -> None:
     assert len(await opened.app.attempts(failed[0].id)) == 1
     (answer,) = await opened.app.replay(failed[0].id)
     assert answer.outcome is ReplayOutcome.REPLAYED
-    page = await opened.app.replay_where(Filter(states=frozenset({State.FAILED})))
+    page = await opened.app.replay_where(states=State.FAILED)
     assert [one.job_id for one in page.answers] == [failed[1].id]
 
 

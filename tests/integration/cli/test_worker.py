@@ -28,6 +28,7 @@ from tests.integration.cli.programs import (
     run_json,
 )
 from tests.servers import PostgresServer
+from tests.servers.postgres import children_of
 
 SHOP = """
 import asyncio, os, time
@@ -305,6 +306,17 @@ def test_ctrl_c_reaches_each_process_once(url: str, shop: Path) -> None:
         assert worker.exit_code() == INTERRUPTED
     assert job_of(url, job_id).state is State.COMPLETED
     assert "Traceback" not in worker.text
+
+
+def test_a_signal_to_the_supervisor_and_its_processes_alike_lets_jobs_finish(url: str, shop: Path) -> None:
+    """As systemd does it: one wish, heard twice by every process."""
+    with Program("worker", "shop:app", "--processes", "2", "--url", url, cwd=shop) as worker:
+        worker.wait_for("serves", times=2)
+        job_id = start_sleeping(url, 2)
+        for pid in (*children_of(worker.pid), worker.pid):
+            os.kill(pid, signal.SIGTERM)
+        assert worker.exit_code() == DONE
+    assert job_of(url, job_id).state is State.COMPLETED
 
 
 def test_a_second_signal_stops_all_at_once(url: str, shop: Path) -> None:

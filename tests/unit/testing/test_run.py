@@ -111,12 +111,15 @@ async def test_the_apps_own_database_is_neither_made_nor_touched(tmp_path: Path)
 
     async with own:
         kept = await work.submit()
+    logs = own.log_store
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     async with testing.run(own) as jobs:
         await work.submit()
         await jobs.drain()
         with pytest.raises(JobNotFound):
             await kept.job()
+        assert own.log_store is not logs
+    assert own.log_store is logs
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     async with own:
         assert (await kept.job()).id == kept.id

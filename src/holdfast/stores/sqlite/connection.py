@@ -92,13 +92,15 @@ def begin(connection: sqlite3.Connection | sqlite3.Cursor, statement: str = "BEG
     patiently(connection, statement)
 
 
-def patiently(connection: sqlite3.Connection | sqlite3.Cursor, statement: str) -> sqlite3.Cursor:
+def patiently(
+    connection: sqlite3.Connection | sqlite3.Cursor, statement: str, *, longest_seconds: float = BUSY_SECONDS
+) -> sqlite3.Cursor:
     deadline: float | None = None
     while True:
         try:
             return connection.execute(statement)
         except sqlite3.OperationalError as error:
-            deadline = deadline or time.monotonic() + BUSY_SECONDS
+            deadline = deadline or time.monotonic() + longest_seconds
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(SHORTEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS))

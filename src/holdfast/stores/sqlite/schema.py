@@ -11,10 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import SchemaMismatch
-from holdfast.stores.sqlite.connection import begin, patiently
+from holdfast.core.errors import SchemaMismatch, SchemaMissing
+from holdfast.stores.sqlite.connection import patiently
+from holdfast.stores.sqlite.errors import is_busy
 from holdfast.stores.sqlite.statements import fill, sql_files
 
+LOCKED_SECONDS: Final = 5.0
+"""Others who make the tables at the same moment are done sooner. Whoever takes longer holds a transaction open: perhaps
+our caller itself, who would wait for us for ever."""
 _VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS holdfast_meta (version INTEGER NOT NULL) STRICT"
 
 
@@ -26,11 +30,19 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by a newer Holdfast (schema {version}, this one knows {latest}); upgrade Holdfast"
         )
     if version < latest:
-        _migrate(connection)
+        _migrate(connection, path)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    begin(connection)
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        patiently(connection, "BEGIN IMMEDIATE", longest_seconds=LOCKED_SECONDS)
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+        raise SchemaMissing(
+            f"{path} has no tables of this version yet, and another connection keeps it locked; end that transaction, "
+            f"or run beforehand: holdfast migrate --url sqlite:///{path}"
+        ) from error
     try:
         # Read again: another process may have been first.
         version = _version(connection)
