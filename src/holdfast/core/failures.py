@@ -59,14 +59,14 @@ class Failure:
         """Storable: text that every database takes, cut to its limit, the end of a trace kept."""
         return Failure(
             category=self.category,
-            message=_storable(self.message)[: limits.MAX_ERROR_MESSAGE_CHARACTERS],
-            error_type=_storable(self.error_type)[: limits.MAX_TYPE_CHARACTERS],
-            code=_storable(self.code)[: limits.MAX_TYPE_CHARACTERS],
-            trace=_storable(self.trace)[-limits.MAX_ERROR_TRACE_CHARACTERS :],
+            message=storable(self.message)[: limits.MAX_ERROR_MESSAGE_CHARACTERS],
+            error_type=storable(self.error_type)[: limits.MAX_TYPE_CHARACTERS],
+            code=storable(self.code)[: limits.MAX_TYPE_CHARACTERS],
+            trace=storable(self.trace)[-limits.MAX_ERROR_TRACE_CHARACTERS :],
         )
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     # An error's text is nobody's input to correct: PostgreSQL refuses NUL and lone surrogates, so they are replaced.
     if text.isascii() and "\0" not in text:
         return text

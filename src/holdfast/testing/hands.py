@@ -64,12 +64,15 @@ class Hands:
         self._executor = Executor(
             store,
             registry=self._met,
-            reporter=Reporter(store, logs, loop=asyncio.get_running_loop()),
+            reporter=Reporter(store, logs, loop=asyncio.get_running_loop(), on_stale=self._end_stale),
             middleware=(self._errors, *middleware),
             concurrency=concurrency,
             on_settlement=self._settler.settle,
             on_free=lambda _: self._news.set(),
         )
+
+    def _end_stale(self, running: Running) -> None:
+        self._executor.end(running, Ending.STALE)
 
     async def __aenter__(self) -> Self:
         capture.install()

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.core import limits
 from holdfast.core.commands import NewJob
 from holdfast.core.errors import Fault, InvalidInput
+from holdfast.core.failures import storable
 from holdfast.core.job import Progress
 from holdfast.core.states import State
 
@@ -122,7 +123,7 @@ class Context:
         value: Any = percent
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
             raise InvalidInput([Fault(field="progress.percent", problem=f"is {percent!r}", limit="0 … 100")])
-        text = str(message).replace("\0", "\N{REPLACEMENT CHARACTER}")
+        text = storable(str(message))
         self._channel.progress(Progress(percent=float(percent), message=text[: limits.MAX_PROGRESS_MESSAGE_CHARACTERS]))
 
     async def checkpoint(self, value: Any) -> None:

@@ -1,7 +1,7 @@
 """Runs attempts: decodes the payload, calls the handler where it belongs, and turns what happens into an outcome.
 
 X1. Every attempt that is started ends in exactly one settlement, whatever its handler does: returns what cannot be
-    written, raises, exits, never returns.
+    written, raises, exits, never returns. One that was ended from outside never counts as a success.
 X2. An attempt that outlives its execution timeout is ended: a coroutine is cancelled, a child process killed, a thread
     told. A thread cannot be killed: its job is settled, its slot stays taken until it returns.
 X3. A coroutine that ignores its cancellation for ``STUBBORN_SECONDS`` is treated like such a thread.
@@ -9,20 +9,23 @@ X4. A copy of this process that a handler forked never settles anything.
 """
 
 import asyncio
+import contextlib
+import contextvars
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
 
-from holdfast.core.commands import Completed, HandedBack, NewJob, Outcome, Settlement, Stopped
+from holdfast.core.commands import Completed, Failed, HandedBack, NewJob, Outcome, Settlement, Stopped
 from holdfast.core.errors import Unavailable
-from holdfast.core.failures import Category, Failure
+from holdfast.core.failures import Category, Failure, PermanentError
 from holdfast.core.job import ClaimedJob, Upstream
 from holdfast.core.ports import Store
 from holdfast.worker.context import Context, UpstreamResult
-from holdfast.worker.handler import Handler, Isolation, Registry
+from holdfast.worker.handler import Isolation, Registry
 from holdfast.worker.middleware import Execution, Middleware, around_execute
 from holdfast.worker.outcomes import failed, failed_with, require_storable, timed_out
 from holdfast.worker.patience import Patience
@@ -68,14 +71,17 @@ class Executor:
             Isolation.THREAD: self._in_thread,
             Isolation.PROCESS: self._in_process,
         }
-        self._warm_up([handler for handler in registry.values() if handler.isolation is Isolation.PROCESS])
+        # An attempt begins in the worker's context, not in that of the attempt whose end made room for it.
+        self._context = contextvars.copy_context()
         self._process_id = os.getpid()
         self._timer: asyncio.TimerHandle | None = None
         self.running: dict[UUID, Running] = {}
         self.mean_seconds: float | None = None
         """How long an attempt takes, the newest counting most."""
 
-    def _warm_up(self, handlers: list[Handler]) -> None:
+    def warm_up(self) -> None:
+        """Start what takes long to start."""
+        handlers = [handler for handler in self._registry.values() if handler.isolation is Isolation.PROCESS]
         if handlers:
             from holdfast.worker.processes import ProcessPool  # most workers have no such handler
 
@@ -87,7 +93,8 @@ class Executor:
         self.running[job.lease.token] = running
         if self._timer is None or self._timer.when() > running.deadline:
             self._watch(running.deadline)
-        task = self._loop.create_task(self._run(running))
+        task = self._loop.create_task(self._run(running), context=self._context.copy())
+        task.add_done_callback(partial(self._require_outcome, running))
         running.stop = task.cancel
 
     @property
@@ -100,7 +107,7 @@ class Executor:
             self.end(one, ending)
 
     def end(self, running: Running, ending: Ending) -> None:
-        if running.ending is None:
+        if running.ending is None and not running.has_outcome:
             running.end(ending)
             self._loop.call_later(STUBBORN_SECONDS, self._give_up, running)
 
@@ -123,7 +130,7 @@ class Executor:
         self._timer = None
         soonest = None
         for one in list(self.running.values()):
-            if one.ending is not None:
+            if one.ending is not None or one.has_outcome:
                 continue
             if one.deadline <= now:
                 self.end(one, Ending.TIMEOUT)
@@ -142,13 +149,30 @@ class Executor:
             outcome = await self._prepared(running)
         if os.getpid() != self._process_id:
             os._exit(EXIT_FORKED)
-        if running.ending is not None:
-            _forget_cancellation()
+        running.has_outcome = True
         if not running.capture.is_empty:
+            await self._write_log(running)
+        self._finish(running, outcome)
+
+    async def _write_log(self, running: Running) -> None:
+        # What asked the handler to stop may still be on its way; it must not cost the outcome.
+        with contextlib.suppress(asyncio.CancelledError):
             await self._reporter.write_log(running)
+
+    def _finish(self, running: Running, outcome: Outcome) -> None:
         if not running.is_stuck or running.handler.isolation is not Isolation.THREAD:
             self._free(running)
         self._settle(running, outcome)
+
+    def _require_outcome(self, running: Running, task: asyncio.Task[None]) -> None:
+        """The net under X1: an attempt whose task was ended before it came to its end, or to its first step."""
+        if task.cancelled():
+            error: BaseException | None = asyncio.CancelledError("ended before it was done")
+        else:
+            error = task.exception()
+        if error is not None:
+            running.has_outcome = True
+            self._finish(running, self._unsuccessful(running, error, None))
 
     async def _on_loop(self, running: Running, execution: Execution | None) -> Outcome:
         handler, job = running.handler, running.job
@@ -164,6 +188,9 @@ class Executor:
                     handler.function(context, **arguments) if signature.wants_context else handler.function(**arguments)
                 )
                 spawned = context.spawned
+            if running.ending is not None:
+                # It caught its cancellation and returned: with what it had done by then, or all of it, nobody knows.
+                return _ended(running)
             result = signature.encode_result(value)
             require_storable(result, handler.result_limit_bytes)
             return Completed(result, spawned)
@@ -185,9 +212,19 @@ class Executor:
             call = self._calls[running.handler.isolation]
             if not self._middleware:
                 return await call(running, execution)
-            return await around_execute(self._middleware, execution, lambda: call(running, execution))
+            outcome = await around_execute(self._middleware, execution, lambda: call(running, execution))
+            return self._require_answer(outcome)
         except BaseException as error:
             return self._unsuccessful(running, error, None)
+
+    def _require_answer(self, outcome: Any) -> Outcome:
+        if isinstance(outcome, Completed | Failed | HandedBack | Stopped):
+            return outcome
+        names = ", ".join(type(one).__name__ for one in self._middleware)
+        raise PermanentError(
+            f"middleware ({names}) answered {outcome!r} in place of an outcome: write return await proceed()",
+            code="no_outcome",
+        )
 
     async def _upstream(self, running: Running) -> tuple[UpstreamResult, ...]:
         patience = Patience("upstream results")
@@ -225,7 +262,7 @@ class Executor:
             result, error = await future
         except BaseException as interruption:
             # Ended from outside: the thread goes on, and frees its slot when it returns (X2).
-            running.is_stuck = is_begun and running.ending is not None and future.cancelled()
+            running.is_stuck = is_begun and future.cancelled()
             return self._unsuccessful(running, interruption, execution)
         if error is not None:
             return self._unsuccessful(running, error, execution)
@@ -244,10 +281,10 @@ class Executor:
         if running.ending is not None:
             call.kill()
         answer = await call.outcome()
-        if isinstance(answer, Returned):
-            return Completed(answer.result, answer.spawned)
         if running.ending is not None:
             return _ended(running)
+        if isinstance(answer, Returned):
+            return Completed(answer.result, answer.spawned)
         if isinstance(answer, Raised):
             return failed(running.handler, running.job, answer.failure, retry_after=answer.retry_after)
         failure = Failure(category=Category.SYSTEM, message=answer.message, code="child_died")
@@ -257,7 +294,7 @@ class Executor:
 
     def _give_up(self, running: Running) -> None:
         """X3: it was told to stop long ago."""
-        if not running.is_settled and running.job.lease.token in self.running:
+        if not running.has_outcome and not running.is_settled:
             running.is_stuck = True
             self._settle(running, _ended(running))
 
@@ -310,9 +347,3 @@ def _context(running: Running, upstream: tuple[UpstreamResult, ...]) -> Context:
 def _upstream_result(one: Upstream) -> UpstreamResult:
     result = None if one.result is None else msgspec.json.decode(one.result)
     return UpstreamResult(job_id=one.job_id, state=one.state, result=result)
-
-
-def _forget_cancellation() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()

@@ -10,7 +10,7 @@ F5. With nothing to do it sleeps until the store wakes it; the poll is only for 
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from itertools import groupby
 from math import ceil
 from typing import Final
@@ -29,6 +29,7 @@ PREFETCH_SECONDS: Final = 0.1
 """Claimed ahead is what the slots use up in this time."""
 MAX_PREFETCH: Final = 600
 MAX_BATCH: Final = 300
+CAREFUL_SECONDS: Final = 10.0
 TURNS_TO_STAND: Final = 2
 """Turns of the loop until a new task that waits has taken its place in the store."""
 
@@ -56,6 +57,7 @@ class Fetcher:
         self._freed = asyncio.Event()
         self._empty: set[str] = set()
         """Queues that had nothing when they were last asked; forgotten with every wake-up."""
+        self._careful_until = 0.0
         self._wakeup: asyncio.Task[None] | None = None
         self._prefetch_bound = 0
         self._in_hand: Counter[str] = Counter()
@@ -72,6 +74,14 @@ class Fetcher:
     def claim_no_more_ahead(self) -> None:
         """What was claimed ahead had to wait too long: begin anew, and small."""
         self._prefetch_bound = 0
+
+    def drop(self, tokens: Container[UUID]) -> list[ClaimedJob]:
+        """Take those with such a lease out of what is ready."""
+        dropped = [job for job in self.ready if job.lease.token in tokens]
+        for job in dropped:
+            self.ready.remove(job)
+            self.note_ended(job.queue)
+        return dropped
 
     def note_ended(self, queue: str) -> None:
         if self._options.limits:
@@ -95,13 +105,18 @@ class Fetcher:
                 await self._room.wait()
                 continue
             await self._listen()
-            jobs, is_exhausted = await self._claim(wanted)
-            self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, len(jobs)), MAX_PREFETCH)
-            if jobs:
-                self.ready.extend(jobs)
+            self._freed.clear()
+            claimed = await self._claim(wanted)
+            is_exhausted = claimed < wanted
+            self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, claimed), MAX_PREFETCH)
+            if claimed:
                 self._on_jobs()
-            if is_exhausted:
+            if is_exhausted and not (claimed and self._is_careful()):
                 await self._sleep()
+
+    def _is_careful(self) -> bool:
+        """Jobs that were reclaimed lie in the queues: they come alone, so a short answer need not be all there is."""
+        return asyncio.get_running_loop().time() < self._careful_until
 
     def _wanted(self) -> int:
         if not self._may_start():
@@ -119,17 +134,17 @@ class Fetcher:
         used_up = self._options.concurrency * PREFETCH_SECONDS / max(mean, 1e-6)
         return int(min(used_up, self._prefetch_bound))
 
-    async def _claim(self, wanted: int) -> tuple[list[ClaimedJob], bool]:
-        """The jobs, and whether the queues had no more."""
-        jobs: list[ClaimedJob] = []
+    async def _claim(self, wanted: int) -> int:
+        """How many jobs were claimed; they are ready."""
+        claimed = 0
         for queues, room in self._portions(wanted):
-            limit = min(wanted - len(jobs), room)
+            limit = min(wanted - claimed, room)
             if limit > 0:
-                claimed = await self._claim_from(queues, limit)
-                jobs += claimed
-                if len(claimed) < limit:
+                got = await self._claim_from(queues, limit)
+                claimed += got
+                if got < limit:
                     self._empty.update(queues)
-        return jobs, len(jobs) < wanted
+        return claimed
 
     def _portions(self, wanted: int) -> Iterator[tuple[tuple[str, ...], int]]:
         """From which queues to claim, one claim after the other, and how many at the most."""
@@ -154,7 +169,7 @@ class Fetcher:
         limit = self._options.limits.get(queue)
         return limits.MAX_CLAIM_JOBS if limit is None else limit - self._in_hand[queue]
 
-    async def _claim_from(self, queues: tuple[str, ...], limit: int) -> list[ClaimedJob]:
+    async def _claim_from(self, queues: tuple[str, ...], limit: int) -> int:
         nonce = uuid4()
         await self._leases.begin_claim(nonce, limit)
         jobs: list[ClaimedJob] = []
@@ -162,9 +177,12 @@ class Fetcher:
             jobs = await self._claim_patiently(queues, limit, nonce)
         finally:
             self._leases.end_claim(nonce, jobs)
+            self.ready.extend(jobs)
         if self._options.limits:
             self._in_hand.update(job.queue for job in jobs)
-        return jobs
+        if jobs and jobs[0].previous_attempt_id is not None:
+            self._careful_until = asyncio.get_running_loop().time() + CAREFUL_SECONDS
+        return len(jobs)
 
     async def _claim_patiently(self, queues: tuple[str, ...], limit: int, nonce: UUID) -> list[ClaimedJob]:
         patience = Patience("claim")
@@ -203,7 +221,6 @@ class Fetcher:
             await self._wakeup
             return
         # A limited queue may have had more than was asked for: the end of one of its jobs is news, too.
-        self._freed.clear()
         freed = asyncio.get_running_loop().create_task(self._freed.wait())
         try:
             await asyncio.wait([self._wakeup, freed], return_when=asyncio.FIRST_COMPLETED)

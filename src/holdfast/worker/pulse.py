@@ -95,20 +95,27 @@ class Pulse:
 
     def _run(self) -> None:
         assert self._create_store is not None
-        asyncio.run(self._with_own_store(self._create_store()))
+        asyncio.run(self._with_own_store(self._create_store))
 
-    async def _with_own_store(self, store: Store) -> None:
+    async def _with_own_store(self, create_store: Callable[[], Store]) -> None:
         patience = Patience("heartbeat")
         while not self._is_stopped:
             try:
+                store = create_store()
                 await store.open()
-                break
-            except HoldfastError as error:
+            except Exception as error:
+                self._note_silence()
                 await patience.wait(error)
-        try:
-            await self._beat(store)
-        finally:
-            await store.close()
+                continue
+            try:
+                await self._beat(store)
+            finally:
+                await store.close()
+            return
+
+    def _note_silence(self) -> None:
+        if time.monotonic() - self._confirmed > self._timeout_seconds:
+            self._claiming_loop.call_soon_threadsafe(self._on_silence)
 
     async def _beat(self, store: Store) -> None:
         self._loop = asyncio.get_running_loop()
@@ -144,15 +151,15 @@ class Pulse:
     async def _heartbeat(self, store: Store) -> None:
         heartbeat = self._leases.begin_heartbeat()
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            # Claims wait for it: rather none than one that takes too long.
+            async with asyncio.timeout(self._timeout_seconds / 2):
                 answer = await store.heartbeat(heartbeat)
                 if not answer.is_known:
                     LOG.warning("this worker was given up for lost; it registers again", extra={"event": "worker_lost"})
                     await self._register(store)
         except Exception as error:
             LOG.warning("heartbeat: %s", str(error) or "no answer", extra={"event": "heartbeat_missed"})
-            if time.monotonic() - self._confirmed > self._timeout_seconds:
-                self._claiming_loop.call_soon_threadsafe(self._on_silence)
+            self._note_silence()
             return
         finally:
             self._leases.end_heartbeat(self._claiming_loop)

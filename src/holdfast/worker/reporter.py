@@ -8,14 +8,14 @@ R3. A log is written before its attempt is settled, and every few seconds while 
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from holdfast.core.commands import Report
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ports import LogStore, Store
 from holdfast.worker.patience import Patience
-from holdfast.worker.running import Ending, Running
+from holdfast.worker.running import Running
 
 LOG: Final = logging.getLogger("holdfast.worker")
 PROGRESS_SECONDS: Final = 0.5
@@ -24,8 +24,18 @@ LOG_WRITE_SECONDS: Final = 10.0
 
 
 class Reporter:
-    def __init__(self, store: Store, logs: LogStore | None, *, loop: asyncio.AbstractEventLoop) -> None:
+    """``on_stale`` is told of an attempt whose lease is gone."""
+
+    def __init__(
+        self,
+        store: Store,
+        logs: LogStore | None,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        on_stale: Callable[[Running], None],
+    ) -> None:
         self.loop = loop
+        self._on_stale = on_stale
         self._store = store
         self._logs = logs
         self._news: set[Running] = set()
@@ -49,7 +59,8 @@ class Reporter:
 
     async def _write_progress(self) -> None:
         self._is_awake = False
-        news, self._news = self._news, set()
+        # One by one out of the same set: a thread may add to it at any moment.
+        news = [self._news.pop() for _ in range(len(self._news))]
         said = [(one, one.unreported) for one in news if one.unreported is not None and not one.is_settled]
         if not said:
             return
@@ -62,7 +73,7 @@ class Reporter:
             if one.unreported is value:
                 one.unreported = None
             if answer is not None:
-                one.end(Ending.STALE)
+                self._on_stale(one)
 
     async def checkpoint(self, running: Running, data: bytes) -> None:
         patience = Patience("checkpoint")
@@ -79,11 +90,12 @@ class Reporter:
     async def write_log(self, running: Running) -> None:
         if self._logs is None or running.capture.version == running.logged_version:
             return
-        running.logged_version = running.capture.version
+        version = running.capture.version
         try:
             async with asyncio.timeout(LOG_WRITE_SECONDS):
                 await self._logs.write(running.log_key, running.capture.data())
-        except (HoldfastError, TimeoutError, OSError) as error:
+            running.logged_version = version
+        except Exception as error:
             LOG.warning(
                 "the log of an attempt could not be written: %s",
                 str(error) or type(error).__name__,
@@ -91,5 +103,4 @@ class Reporter:
             )
 
     async def write_logs(self, all_running: Iterable[Running]) -> None:
-        for one in list(all_running):
-            await self.write_log(one)
+        await asyncio.gather(*(self.write_log(one) for one in all_running))

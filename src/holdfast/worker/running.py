@@ -31,6 +31,7 @@ class Running:
         "deadline",
         "ending",
         "handler",
+        "has_outcome",
         "is_settled",
         "is_stuck",
         "job",
@@ -50,6 +51,8 @@ class Running:
         self.ending: Ending | None = None
         self.stop: Callable[[], object] | None = None
         """Ends the handler, as far as that can be done from outside."""
+        self.has_outcome = False
+        """Its handler is done, or was given up: nothing is left to be ended."""
         self.is_settled = False
         self.is_stuck = False
         """Settled, but its handler has not returned."""
@@ -70,8 +73,8 @@ class Running:
         return LogKey(job_id=job.id, created_at=job.created_at, attempt=job.attempt, attempt_id=job.lease.token)
 
     def end(self, ending: Ending) -> None:
-        """Ask the handler to stop; the first reason counts."""
-        if self.ending is not None:
+        """Ask the handler to stop; the first reason counts, and only while there is something to stop."""
+        if self.ending is not None or self.has_outcome:
             return
         self.ending = ending
         self.capture.note(f"ended by {ending}", level="WARNING")

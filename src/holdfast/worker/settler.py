@@ -3,20 +3,22 @@
 How it works: one call is under way at a time; what ends meanwhile goes with the next one. While more work is at hand an
 outcome waits a few milliseconds for company; when there is none, it goes at once.
 
-S1. An outcome is repeated until the store has answered it: its lease is held, and extended, until then.
+S1. An outcome is repeated until the store has answered it: its lease is held, and extended, until then. Only one that
+    makes the store fail in a way of its own, whenever it is tried, becomes a failure.
 S2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
 S3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the reason.
 S4. When too much is unsettled, nothing new is started: ``has_room``.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from holdfast.core import limits
 from holdfast.core.commands import Failed, SettleAnswer, Settlement
-from holdfast.core.errors import HoldfastError, StaleLease, UsageError
+from holdfast.core.errors import ConfigError, HoldfastError, StaleLease, Unavailable, UsageError
 from holdfast.core.failures import Category, Failure
 from holdfast.core.ports import Store
 from holdfast.worker.leases import Leases
@@ -26,6 +28,8 @@ LOG: Final = logging.getLogger("holdfast.worker")
 COMPANY_SECONDS: Final = 0.003
 FULL_BATCH: Final = 200
 MAX_UNSETTLED: Final = 4000
+MAX_TRIES: Final = 5
+"""Of an outcome that makes the store fail in a way that no store should."""
 
 
 class Settler:
@@ -40,6 +44,7 @@ class Settler:
         self._under_way = 0
         self._sender: asyncio.Task[None] | None = None
         self._go = asyncio.Event()
+        self._context = contextvars.copy_context()
         self.settled = 0
 
     @property
@@ -49,7 +54,8 @@ class Settler:
     def settle(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
         if self._sender is None:
-            self._sender = asyncio.get_running_loop().create_task(self._send())
+            # In the worker's context: this is called in that of an attempt.
+            self._sender = asyncio.get_running_loop().create_task(self._send(), context=self._context.copy())
         elif len(self._waiting) >= FULL_BATCH or self._is_idle():
             self._go.set()
 
@@ -84,20 +90,24 @@ class Settler:
 
     async def _settle(self, batch: list[Settlement]) -> None:
         patience = Patience("settle")
+        tries = 0
         while batch:
             try:
                 answers: Sequence[SettleAnswer] = await self._store.settle(batch)
-            except UsageError as refusal:
+            except (Unavailable, ConfigError) as error:
+                await patience.wait(error)
+                continue
+            except Exception as error:
                 if len(batch) > 1:
                     # One of them cannot be settled at all: it must not take the others with it.
                     for one in batch:
                         await self._settle([one])
                     return
-                answers = [refusal]
-            except Exception as error:
-                # Away, or out of order: an outcome is worth waiting for whatever that is.
-                await patience.wait(error)
-                continue
+                tries += 1
+                if not isinstance(error, UsageError) and tries < MAX_TRIES:
+                    await patience.wait(error)
+                    continue
+                answers = [error if isinstance(error, HoldfastError) else HoldfastError(f"settle failed: {error!r}")]
             batch = self._take(batch, answers)
 
     def _take(self, batch: Sequence[Settlement], answers: Sequence[SettleAnswer]) -> list[Settlement]:
@@ -108,7 +118,7 @@ class Settler:
             if not isinstance(answer, HoldfastError):
                 self.settled += 1
                 end(settlement.lease.token)
-            elif isinstance(answer, StaleLease) or isinstance(settlement.outcome, Failed):
+            elif isinstance(answer, StaleLease) or _is_last_word(settlement):
                 LOG.warning("an outcome was not accepted: %s", answer, extra=_fields(settlement))
                 end(settlement.lease.token)
             else:
@@ -117,8 +127,15 @@ class Settler:
 
 
 def _refused(settlement: Settlement, refusal: HoldfastError) -> Settlement:
+    if settlement.progress is not None:
+        # Progress is the lesser thing: without it, perhaps.
+        return Settlement(lease=settlement.lease, outcome=settlement.outcome)
     failure = Failure(category=Category.PERMANENT, message=str(refusal), code=refusal.code)
     return Settlement(lease=settlement.lease, outcome=Failed(failure.bounded()))
+
+
+def _is_last_word(settlement: Settlement) -> bool:
+    return isinstance(settlement.outcome, Failed) and settlement.progress is None
 
 
 def _fields(settlement: Settlement) -> dict[str, str]:

@@ -16,7 +16,7 @@ from holdfast.core.retry import Retry
 from holdfast.core.states import State
 from holdfast.worker.context import Context
 from tests.integration.worker.conftest import on
-from tests.integration.worker.world import SOON, World, eventually
+from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 WORKER_TIMEOUT_SECONDS = 1.0
 
@@ -270,12 +270,12 @@ async def test_a_thread_that_timed_out_holds_its_slot_until_it_returns(world: Wo
     first = await world.submit(world.handle(deaf), timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
     async with world.worker(concurrency=3) as worker:
         assert (await world.until(first)).state is State.DEAD_LETTER
-        await eventually(lambda: len(worker._executor.stuck) == 1)
+        await eventually(lambda: len(slots_of(worker).executor.stuck) == 1)
         second = await world.submit(world.handle(next_one))
         await world.until(second)
-        assert len(worker._executor.running) == 1
+        assert len(slots_of(worker).executor.running) == 1
         release.set()
-        await eventually(lambda: not worker._executor.running)
+        await eventually(lambda: not slots_of(worker).executor.running)
 
 
 async def test_a_worker_whose_slots_are_stuck_stops_and_names_the_handlers(

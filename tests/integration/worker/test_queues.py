@@ -11,7 +11,7 @@ from holdfast.core.priority import Priority
 from holdfast.core.states import State
 from holdfast.worker.context import Context
 from holdfast.worker.options import WorkerOptions
-from tests.integration.worker.world import SOON, World, eventually
+from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 
 async def test_queues_are_served_in_the_order_given(world: World) -> None:
@@ -97,7 +97,7 @@ async def test_no_more_runs_than_there_are_slots(world: World) -> None:
     async with world.worker(concurrency=5) as worker:
         await eventually(lambda: running == 5)
         # They take long: nothing is claimed ahead of them.
-        assert not worker._fetcher.ready
+        assert not slots_of(worker).fetcher.ready
         go_on.set()
         await world.until_all_ended()
     assert most == 5
@@ -119,7 +119,7 @@ async def test_jobs_claimed_ahead_are_given_up_when_a_long_one_keeps_them_waitin
     await world.submit_all([*jobs, NewJob(id=uuid4(), type="long", retry=SOON), *tail])
     async with world.worker(concurrency=1) as first:
         await started.wait()
-        await eventually(lambda: bool(first._fetcher.ready))
+        await eventually(lambda: bool(slots_of(first).fetcher.ready))
         async with world.worker(concurrency=1):
             for job in tail:
                 assert (await world.until(job.id)).attempt == 1

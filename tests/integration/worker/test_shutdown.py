@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.commands import NewJob
 from holdfast.core.states import State
 from holdfast.worker.context import Context
-from tests.integration.worker.world import SOON, World, eventually
+from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 
 async def test_what_runs_is_finished_within_the_grace_time(world: World) -> None:
@@ -85,7 +85,7 @@ async def test_what_was_claimed_ahead_is_handed_back(world: World) -> None:
     worker = world.new_worker(concurrency=1, grace_seconds=0.0)
     async with worker:
         await started.wait()
-        await eventually(lambda: bool(worker._fetcher.ready))
+        await eventually(lambda: bool(slots_of(worker).fetcher.ready))
     (queue,) = await world.store.read_queues()
     counts = {state: jobs for state, jobs in queue.counts.items() if jobs}
     assert counts == {State.COMPLETED: 300, State.SCHEDULED: 301}

@@ -18,6 +18,7 @@ from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.signature import Signature
+from holdfast.worker.slots import Slots
 from holdfast.worker.worker import Worker
 
 PATIENCE_SECONDS = 60.0
@@ -101,6 +102,11 @@ class World:
                 if not any(jobs for state, jobs in counts.items() if state not in ENDED):
                     return {state: jobs for state, jobs in counts.items() if jobs}
                 await asyncio.sleep(0.02)
+
+
+def slots_of(worker: Worker) -> Slots:
+    assert worker._slots is not None
+    return worker._slots
 
 
 async def eventually(holds: Callable[[], bool]) -> None:

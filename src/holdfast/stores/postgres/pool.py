@@ -61,7 +61,9 @@ class Pool:
         try:
             await asyncio.wait_for(turn, WAIT_SECONDS)
         except TimeoutError:
-            raise Unavailable(f"no connection became free within {WAIT_SECONDS} s; give the URL more: ?pool=20") from None
+            raise Unavailable(
+                f"no connection became free within {WAIT_SECONDS} s; give the URL more: ?pool=20"
+            ) from None
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self._wake_one()

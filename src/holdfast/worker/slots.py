@@ -1,0 +1,156 @@
+"""The slots of a worker: claimed jobs go into free ones, outcomes to the settler.
+
+O1. A job whose lease was lost, or that was cancelled, while it waited for a slot is not started.
+O2. A job of an unknown type is handed back, due in 30 s, and from then on claims name the types that are known here.
+O3. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
+O4. Once the worker is stopping, nothing is started.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from holdfast.core import limits
+from holdfast.core.commands import HandedBack, HeartbeatAnswer, Outcome, Settlement, Stopped
+from holdfast.core.job import ClaimedJob
+from holdfast.core.ports import LogStore, Store
+from holdfast.worker.executor import Executor
+from holdfast.worker.fetcher import Fetcher
+from holdfast.worker.handler import Registry
+from holdfast.worker.leases import Leases
+from holdfast.worker.middleware import Middleware
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.reporter import Reporter
+from holdfast.worker.running import Ending, Running
+from holdfast.worker.settler import Settler
+
+LOG: Final = logging.getLogger("holdfast.worker")
+HOARD_SECONDS: Final = 1.0
+"""Jobs claimed ahead go back when none of them could be started for so long: others may have free slots."""
+
+
+class Slots:
+    """``on_all_ended`` is called when, while stopping, nothing is left that has not ended."""
+
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        options: WorkerOptions,
+        *,
+        registry: Registry,
+        logs: LogStore | None,
+        middleware: Sequence[Middleware],
+        on_all_ended: Callable[[], None],
+    ) -> None:
+        self._options = options
+        self._registry = registry
+        self._leases = leases
+        self._on_all_ended = on_all_ended
+        self._loop = asyncio.get_running_loop()
+        self._last_start = self._loop.time()
+        self.is_stopping = False
+        self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
+        self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill)
+        self.executor = Executor(
+            store,
+            registry=registry,
+            reporter=self.reporter,
+            middleware=middleware,
+            concurrency=options.concurrency,
+            on_settlement=self._settle,
+            on_free=self._free,
+        )
+        self.fetcher = Fetcher(
+            store,
+            leases,
+            options,
+            mean_seconds=lambda: self.executor.mean_seconds,
+            running=lambda: len(self.executor.running),
+            may_start=lambda: self.settler.has_room,
+            on_jobs=self.fill,
+        )
+
+    def fill(self) -> None:
+        """Start what is ready in the slots that are free."""
+        if self.is_stopping:
+            return
+        ready, running = self.fetcher.ready, self.executor.running
+        is_started = False
+        while ready and len(running) < self._options.concurrency and self.settler.has_room:
+            job = ready.popleft()
+            if job.type in self._registry:
+                self.executor.start(job)
+                is_started = True
+            else:
+                self._hand_back_unknown(job)
+        if is_started:
+            self._last_start = self._loop.time()
+        self.fetcher.note_room()
+
+    @property
+    def unsettled(self) -> list[Running]:
+        """What has not ended yet. A handler that does not return although its job is settled is not waited for."""
+        return [one for one in self.executor.running.values() if not one.is_settled]
+
+    def heed(self, answer: HeartbeatAnswer) -> None:
+        """What the store said of our leases."""
+        for tokens, ending in ((answer.lost, Ending.STALE), (answer.cancel_requested, Ending.CANCELLED)):
+            for token in tokens:
+                running = self.executor.running.get(token)
+                if running is not None:
+                    self.executor.end(running, ending)
+        for job in self.fetcher.drop(answer.lost):
+            self._leases.end(job.lease.token)
+        for job in self.fetcher.drop(answer.cancel_requested):
+            self._settle_unstarted(job, Stopped())
+
+    def give_up(self) -> None:
+        """The store was silent for so long that our leases may be somebody else's."""
+        self.executor.end_all(Ending.UNCONFIRMED)
+        self.hand_back_ready()
+
+    def share_what_waits(self) -> None:
+        if self.fetcher.ready and self._loop.time() - self._last_start > HOARD_SECONDS:
+            self.fetcher.claim_no_more_ahead()
+            self.hand_back_ready()
+
+    def hand_back_ready(self) -> None:
+        while self.fetcher.ready:
+            job = self.fetcher.ready.popleft()
+            self.fetcher.note_ended(job.queue)
+            self._settle_unstarted(job, HandedBack())
+
+    def _hand_back_unknown(self, job: ClaimedJob) -> None:
+        if self.fetcher.types is None:
+            self.fetcher.types = tuple(self._registry)
+            LOG.warning(
+                "no handler for job type %r here: the job is handed back for a worker that has one",
+                job.type,
+                extra={"event": "unknown_type", "job_id": str(job.id)},
+            )
+        self.fetcher.note_ended(job.queue)
+        self._settle_unstarted(job, HandedBack(limits.UNKNOWN_TYPE_DELAY_SECONDS))
+
+    def _settle_unstarted(self, job: ClaimedJob, outcome: Outcome) -> None:
+        self.settler.settle(Settlement(lease=job.lease, outcome=outcome))
+
+    def _end_stale(self, running: Running) -> None:
+        self.executor.end(running, Ending.STALE)
+
+    def _is_idle(self) -> bool:
+        return not self.executor.running and not self.fetcher.ready
+
+    def _free(self, running: Running) -> None:
+        self.fetcher.note_ended(running.job.queue)
+        self.fill()
+        self._look_whether_all_ended()
+
+    def _settle(self, settlement: Settlement) -> None:
+        self.settler.settle(settlement)
+        self._look_whether_all_ended()
+
+    def _look_whether_all_ended(self) -> None:
+        if self.is_stopping and not self.unsettled:
+            self._on_all_ended()
