@@ -1,12 +1,17 @@
 """The store's side of every comparison: the port's verbs, as a worker and a client call them."""
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 from uuid import uuid4
 
 from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT
 from holdfast.core.commands import Claim, Completed, NewJob, Settled, Settlement, Submit
 from holdfast.core.errors import HoldfastError
+from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import Store
+
+DONE: Final = Completed(RESULT)
 
 
 class StoreSide:
@@ -29,14 +34,28 @@ class StoreSide:
                 raise answer
 
     async def drain(self, jobs: int) -> None:
-        """Claim and settle that many, in batches; they must be there. A claim may come back short, but not empty."""
-        done = Completed(RESULT)
+        """Claim and settle that many, in batches; they must be there. A claim may come back short, but not empty.
+
+        As a worker does it, the next batch is claimed while the last one is settled.
+        """
         left = jobs
+        claiming = asyncio.create_task(self._claim(left))
         while left > 0:
-            limit = min(left, DRAIN_BATCH_JOBS)
-            claim = Claim(owner=self._worker, queues=self._queues, limit=limit, nonce=uuid4())
-            claimed = await self.store.claim(claim)
-            answers = await self.store.settle([Settlement(lease=job.lease, outcome=done) for job in claimed])
-            if not answers or not all(type(answer) is Settled for answer in answers):
-                raise AssertionError(f"{len(claimed)} of {limit} jobs were claimed, and not all of them were settled")
-            left -= len(answers)
+            claimed = await claiming
+            if not claimed:
+                raise AssertionError(f"{left} jobs are not there")
+            left -= len(claimed)
+            claiming = asyncio.create_task(self._claim(left))
+            await self._settle(claimed)
+        await claiming
+
+    async def _claim(self, left: int) -> list[ClaimedJob]:
+        limit = min(left, DRAIN_BATCH_JOBS)
+        if limit == 0:
+            return []
+        return await self.store.claim(Claim(owner=self._worker, queues=self._queues, limit=limit, nonce=uuid4()))
+
+    async def _settle(self, claimed: Sequence[ClaimedJob]) -> None:
+        answers = await self.store.settle([Settlement(lease=job.lease, outcome=DONE) for job in claimed])
+        if len(answers) != len(claimed) or not all(type(answer) is Settled for answer in answers):
+            raise AssertionError(f"{len(claimed)} jobs were claimed, and not all of them were settled")

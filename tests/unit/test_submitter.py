@@ -44,21 +44,11 @@ async def start(submitter: Submitter, *submits: Submit) -> list["asyncio.Task[tu
     return tasks
 
 
-async def test_those_that_come_in_one_turn_of_the_loop_go_together() -> None:
+async def test_the_first_goes_at_once_and_the_others_go_together() -> None:
     store = GatedStore()
-    tasks = await start(Submitter(store), *(one() for _ in range(10)))
-    assert store.calls == [10]
-    store.gate.set()
-    await asyncio.gather(*tasks)
-
-
-async def test_one_alone_goes_at_once_and_those_that_come_meanwhile_go_together() -> None:
-    store = GatedStore()
-    submitter = Submitter(store)
     submits = [one() for _ in range(10)]
-    tasks = await start(submitter, submits[0])
+    tasks = await start(Submitter(store), *submits)
     assert store.calls == [1]
-    tasks += await start(submitter, *submits[1:])
     store.gate.set()
     answers = await asyncio.gather(*tasks)
     assert store.calls == [1, 9]
@@ -94,8 +84,7 @@ async def test_a_store_that_is_away_fails_all_that_shared_the_call_and_none_afte
 
     store = Away()
     submitter = Submitter(store)
-    tasks = await start(submitter, one())
-    tasks += await start(submitter, one(), one())
+    tasks = await start(submitter, *(one() for _ in range(3)))
     store.gate.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [isinstance(result, Unavailable) for result in results] == [False, True, True]
@@ -115,9 +104,7 @@ async def test_no_acknowledgement_in_time_is_unavailable() -> None:
 async def test_a_shared_call_is_bounded() -> None:
     store = GatedStore()
     big = Submit(jobs=tuple(NewJob(id=uuid4(), type="t") for _ in range(SHARED_JOBS - 1)))
-    submitter = Submitter(store)
-    tasks = await start(submitter, one())
-    tasks += await start(submitter, big, one(), one())
+    tasks = await start(Submitter(store), one(), big, one(), one())
     store.gate.set()
     await asyncio.gather(*tasks)
     assert store.calls == [1, 2, 1]

@@ -58,16 +58,12 @@ class Submitter:
         """Nobody to share with: in the caller's own task, which saves two turns of the loop."""
         self._is_alone = True
         try:
-            # One turn of the loop, in which others may come with theirs: a store that answers at once gives up none.
-            await asyncio.sleep(0)
-            if not self._waiting:
-                (answer,) = await self._store.submit([submit])
-                return answer
+            (answer,) = await self._store.submit([submit])
         finally:
             self._is_alone = False
             if self._waiting:
                 self._sender = asyncio.create_task(self._send())
-        return await self._submit_shared(submit)
+        return answer
 
     async def _submit_shared(self, submit: Submit) -> SubmitAnswer:
         future: asyncio.Future[SubmitAnswer] = asyncio.get_running_loop().create_future()

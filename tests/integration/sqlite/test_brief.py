@@ -44,6 +44,26 @@ async def test_brief_work_on_an_idle_lane_is_done_here(store: SQLiteStore) -> No
     assert await writer_of(store).run_together(threads, object(), is_brief=True) == get_ident()
 
 
+async def test_brief_work_of_one_turn_shares_a_commit(store: SQLiteStore) -> None:
+    commits: list[str] = []
+    writer_of(store).connection.set_trace_callback(
+        lambda statement: commits.append(statement) if statement == "COMMIT" else None
+    )
+    answers = await asyncio.gather(*(store.submit([one()]) for _ in range(10)))
+    assert len(answers) == 10
+    assert commits == ["COMMIT"]
+
+
+async def test_brief_work_asked_for_right_before_the_end_is_done(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "jobs.db")
+    await store.open()
+    submitting = asyncio.create_task(store.submit([one()]))
+    await asyncio.sleep(0)
+    await store.close()
+    (answer,) = await submitting
+    assert isinstance(answer, tuple)
+
+
 async def test_other_work_is_done_by_the_thread(store: SQLiteStore) -> None:
     assert await writer_of(store).run_together(threads, object()) != get_ident()
 

@@ -13,6 +13,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
+from holdfast.stores.bursts import uncollected
 
 Row = Mapping[str, Any]
 
@@ -71,7 +72,16 @@ def record_from(row: Row) -> Record:
     )
 
 
-def claimed_from(row: Row, owner: UUID) -> ClaimedJob:
+def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
+    """What one claim answered: they all started at the same moment."""
+    if not rows:
+        return []
+    started_at = rows[0]["started_at"]
+    with uncollected():
+        return [_claimed_from(row, owner, started_at) for row in rows]
+
+
+def _claimed_from(row: Row, owner: UUID, started_at: datetime) -> ClaimedJob:
     # By position: one is made for every job that runs, and looking columns up by name takes as long as all the rest.
     (
         _,
@@ -83,7 +93,7 @@ def claimed_from(row: Row, owner: UUID) -> ClaimedJob:
         attempt,
         token,
         last_token,
-        started_at,
+        _,
         expires_at,
         job_id,
         job_type,

@@ -65,7 +65,7 @@ from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, o
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
 from holdfast.stores.postgres.pool import Loan, Pool
-from holdfast.stores.postgres.rows import Row, claimed_from, one_row, plain_columns
+from holdfast.stores.postgres.rows import Row, all_claimed_from, one_row, plain_columns
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
@@ -347,14 +347,14 @@ class PostgresStore:
             tokens = lease_tokens(claim.nonce, claim.limit)
             rows = await self._fetch(self._sql["claim_again"], claim.owner, tokens)
             if rows:
-                return [claimed_from(row, claim.owner) for row in rows]
+                return all_claimed_from(rows, claim.owner)
         await self._refresh_cursors(claim)
         rows = await self._claim_rows(claim)
         if len(rows) < claim.limit and claim.types is None and self._cursors.is_ahead(claim.queues):
             self._cursors.go_back(claim.queues)
             if not rows:
                 rows = await self._claim_rows(claim)
-        return [claimed_from(row, claim.owner) for row in rows]
+        return all_claimed_from(rows, claim.owner)
 
     async def _claim_rows(self, claim: Claim) -> Sequence[Row]:
         lanes = self._cursors.columns(claim.queues, from_start=claim.types is not None)

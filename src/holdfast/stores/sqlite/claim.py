@@ -25,6 +25,7 @@ from holdfast.core.errors import WorkerNotFound
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
+from holdfast.stores.bursts import uncollected
 from holdfast.stores.sqlite.rows import (
     PRIORITIES,
     Row,
@@ -130,7 +131,8 @@ def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
     # Jobs that were submitted or claimed together share their times.
     distinct = {time for one in leased for time in (one.row[13], one.expires_at, one.started_at)}
     times = {time: from_microseconds(time) for time in distinct}
-    return [_claimed(one, owner, times) for one in leased]
+    with uncollected():
+        return [_claimed(one, owner, times) for one in leased]
 
 
 def _claimed(one: Leased, owner: UUID, times: dict[int, datetime]) -> ClaimedJob:

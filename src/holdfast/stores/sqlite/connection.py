@@ -93,14 +93,14 @@ def begin(connection: sqlite3.Connection | sqlite3.Cursor, statement: str = "BEG
 
 
 def patiently(
-    connection: sqlite3.Connection | sqlite3.Cursor, statement: str, *, longest_seconds: float = BUSY_SECONDS
+    connection: sqlite3.Connection | sqlite3.Cursor, statement: str, *, longest_seconds: float | None = None
 ) -> sqlite3.Cursor:
     deadline: float | None = None
     while True:
         try:
             return connection.execute(statement)
         except sqlite3.OperationalError as error:
-            deadline = deadline or time.monotonic() + longest_seconds
+            deadline = deadline or time.monotonic() + (longest_seconds or BUSY_SECONDS)
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(SHORTEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS))

@@ -3,10 +3,10 @@
 Whatever is queued when the thread gets to it is served as one group: it never waits for company. The answers of a group
 go back to each event loop in one call.
 
-Going to a thread and back costs more than a small commit on a good disk (two sleeping threads are woken). So an
-operation that its caller calls brief is served at once, in the caller's own thread, if the lane is idle, nobody else is
-writing, and the lane's operations have lately taken no longer than ``BRIEF_SECONDS``: an event loop is not held for
-longer than other work of its own would hold it. On a slow disk, or beside busy neighbours, all goes to the thread.
+Going to a thread and back costs more than a small commit on a good disk (two sleeping threads are woken). So operations
+that their callers call brief are served in the event loop itself, those of one turn together, if the lane is idle,
+nobody else is writing, and the lane's operations have lately taken no longer than ``BRIEF_SECONDS``: a loop is not held
+for longer than other work of its own would hold it. On a slow disk, or beside busy neighbours, all goes to the thread.
 """
 
 import asyncio
@@ -55,6 +55,7 @@ class Lane(ABC):
         self._process = os.getpid()
         self._is_closed = False
         self._serving = Lock()
+        self._turns: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
         self._mean_seconds = 0.0
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -72,21 +73,39 @@ class Lane(ABC):
     ) -> asyncio.Future[Answer]:
         """The same, for work that serves the items of several callers in one go, with an answer for each."""
         future, operation = self._operation(work, item)
-        if not (is_brief and self._mean_seconds <= BRIEF_SECONDS and self._is_served_here(operation)):
+        if is_brief and self._mean_seconds <= BRIEF_SECONDS:
+            self._serve_with_this_turn(operation)
+        else:
             self._queue.put(operation)
         return future
 
-    def _is_served_here(self, operation: Operation) -> bool:
+    def _serve_with_this_turn(self, operation: Operation) -> None:
+        turn = self._turns.get(operation.loop)
+        if turn is None:
+            turn = self._turns[operation.loop] = []
+            operation.loop.call_soon(self._end_turn, operation.loop)
+        turn.append(operation)
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        group = self._turns.pop(loop, [])
+        if self._is_closed:
+            fail(group, UsageError("the store is closed"))
+            _resolve(group)
+        elif len(group) > MAX_GROUP or not self._is_served_here(group):
+            for operation in group:
+                self._queue.put(operation)
+
+    def _is_served_here(self, group: list[Operation]) -> bool:
         if not self._queue.empty() or not self._serving.acquire(blocking=False):
             return False
         try:
             started = time.perf_counter()
-            if not self.serve_at_once(operation):
+            if not self.serve_at_once(group):
                 return False
             self._note_duration(started)
         finally:
             self._serving.release()
-        _resolve([operation])
+        _resolve(group)
         return True
 
     def _note_duration(self, started: float) -> None:
@@ -104,6 +123,7 @@ class Lane(ABC):
     async def close(self) -> None:
         """What was queued before is served first."""
         if not self._is_closed:
+            self._end_turn(asyncio.get_running_loop())
             self._is_closed = True
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
@@ -112,8 +132,8 @@ class Lane(ABC):
     def serve(self, group: list[Operation]) -> None:
         """Give every operation its answer or its error; raises nothing."""
 
-    def serve_at_once(self, operation: Operation) -> bool:  # noqa: ARG002
-        """The same for one, or False where it would have to wait for somebody."""
+    def serve_at_once(self, group: list[Operation]) -> bool:  # noqa: ARG002
+        """The same, or False where it would have to wait for somebody, or cannot be done in one go."""
         return False
 
     def after_service(self) -> None:  # noqa: B027 - most lanes have nothing to do

@@ -49,9 +49,6 @@ class Writer(Lane):
         except sqlite3.Error as error:
             fail(group, error)
             return
-        self._serve_begun(group)
-
-    def _serve_begun(self, group: list[Operation]) -> None:
         try:
             awakened = self._commit(group)
         except Exception as error:
@@ -65,15 +62,18 @@ class Writer(Lane):
             if awakened:
                 self._wake(awakened)
 
-    def serve_at_once(self, operation: Operation) -> bool:
+    def serve_at_once(self, group: list[Operation]) -> bool:
         if self._is_checkpoint_due:
             return False
         try:
             self.cursor.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error:
-            # Somebody else is writing, or worse: the thread waits, and says what is wrong.
+            awakened = self._commit(group)
+        except Exception:
+            # Somebody else is writing, or worse: the thread waits, tries each alone, and says what is wrong.
+            self._roll_back()
             return False
-        self._serve_begun([operation])
+        if awakened:
+            self._wake(awakened)
         return True
 
     @property

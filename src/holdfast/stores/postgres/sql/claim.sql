@@ -68,10 +68,10 @@ counted AS (
     CROSS JOIN (VALUES ('SCHEDULED', -1), ('RUNNING', 1)) AS v (state, sign)
 )
 SELECT
-    -- In the order in which rows.claimed_from takes them.
+    -- In the order in which rows.all_claimed_from takes them; the start is the same for all, and told once.
     CASE WHEN s.is_known THEN c.n ELSE -1 END AS n,
     c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token,
-    c.started_at, c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
+    CASE WHEN c.n = 1 THEN c.started_at END AS started_at, c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
     c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
     CASE WHEN c.was_started OR c.version > 1
         THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint
