@@ -107,7 +107,7 @@ def _run(steps: str, place: Path, *, unprivileged: bool = False) -> str:
     nobody = pwd.getpwnam("nobody")
     drop_rights = f"os.setgroups([]); os.setgid({nobody.pw_gid}); os.setuid({nobody.pw_uid})"
     program = f"""
-import asyncio, os
+import asyncio, concurrent.futures.thread, os  # imported while it may still read them
 from datetime import datetime, UTC
 from uuid import uuid4
 from holdfast.core.errors import HoldfastError
