@@ -45,8 +45,12 @@ async def test_outcomes_wait_until_there_is_space_again(small_disk: Path) -> Non
 
 
 async def fill(world: World) -> None:
-    """Jobs nobody serves, until there is no space for the next."""
-    large = Payload.of_bytes(bytes(100_000))
     with pytest.raises(Unavailable, match="free space"):
-        while True:
-            await world.submit_all([NewJob(id=uuid4(), type="ballast", queue="ballast", payload=large, retry=SOON)])
+        await submit_for_ever(world)
+
+
+async def submit_for_ever(world: World) -> None:
+    """Jobs nobody serves."""
+    large = Payload.of_bytes(bytes(100_000))
+    while True:
+        await world.submit_all([NewJob(id=uuid4(), type="ballast", queue="ballast", payload=large, retry=SOON)])
