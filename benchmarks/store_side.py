@@ -34,10 +34,17 @@ class StoreSide:
                 raise answer
 
     async def drain(self, jobs: int) -> None:
-        """Claim and settle that many, in batches; they must be there. A claim may come back short, but not empty.
+        """Claim and settle that many, in batches; they must be there. A claim may come back short, but not empty."""
+        left = jobs
+        while left > 0:
+            claimed = await self._claim(left)
+            if not claimed:
+                raise AssertionError(f"{left} jobs are not there")
+            await self._settle(claimed)
+            left -= len(claimed)
 
-        As a worker does it, the next batch is claimed while the last one is settled.
-        """
+    async def drain_ahead(self, jobs: int) -> None:
+        """The same as a worker does it: the next batch is claimed while the last one is settled."""
         left = jobs
         claiming = asyncio.create_task(self._claim(left))
         while left > 0:

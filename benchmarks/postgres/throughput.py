@@ -4,7 +4,7 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from tests.servers.postgres import find_binaries
 
 FLOORS: Final = ("split", "one table")
 STORE: Final = "store"
+AHEAD: Final = "store, claiming ahead"
 PGBENCH_ROUNDS: Final = 5
 PGBENCH_RATE: Final = re.compile(r"^tps = ([\d.]+)", re.MULTILINE)
 
@@ -30,27 +31,27 @@ async def measure_throughput(bench: Bench) -> Sequence[Figure | Missing]:
     await asyncio.gather(store.open(), *(floor.open() for floor in floors.values()))
     try:
         bench.say(f"claim and settle, submit: {bench.sizes.rounds} rounds of {bench.sizes.lap_jobs} jobs a side")
-        drain, submit = await _race(bench, store, floors)
+        race = await _race(bench, store, floors)
         bench.say(f"submit against single inserts: {PGBENCH_ROUNDS} rounds")
         singles = await _against_pgbench(bench, database, store, floors["one table"])
-        return [drain, submit, *singles]
+        return [*race, *singles]
     finally:
         await asyncio.gather(store.close(), *(floor.close() for floor in floors.values()))
         await database.drop()
 
 
-async def _race(bench: Bench, store: StoreSide, floors: dict[str, FloorSide]) -> tuple[Figure, Figure]:
+async def _race(bench: Bench, store: StoreSide, floors: dict[str, FloorSide]) -> Sequence[Figure]:
     jobs = bench.sizes.lap_jobs
-    submits: dict[str, list[float]] = {STORE: [], **{name: [] for name in floors}}
+    submits: dict[str, list[float]] = {STORE: [], AHEAD: [], **{name: [] for name in floors}}
 
-    def store_lap() -> Lap:
+    def store_lap(drain: Callable[[int], Awaitable[None]], name: str) -> Lap:
         async def lap() -> float:
             given = batches(jobs)
             with Stopwatch() as submitting:
                 await store.submit(given)
             with Stopwatch() as draining:
-                await store.drain(jobs)
-            submits[STORE].append(submitting.rate(jobs))
+                await drain(jobs)
+            submits[name].append(submitting.rate(jobs))
             return draining.rate(jobs)
 
         return lap
@@ -67,20 +68,24 @@ async def _race(bench: Bench, store: StoreSide, floors: dict[str, FloorSide]) ->
 
         return lap
 
-    laps = {STORE: store_lap(), **{name: floor_lap(name, floor) for name, floor in floors.items()}}
+    own = {STORE: store_lap(store.drain, STORE), AHEAD: store_lap(store.drain_ahead, AHEAD)}
+    laps = {**own, **{name: floor_lap(name, floor) for name, floor in floors.items()}}
     drains = await take_turns(laps, rounds=bench.sizes.rounds)
     submits = {name: values[-bench.sizes.rounds :] for name, values in submits.items()}
     return (
         _against_floor("claim + settle in batches of 200", drains, at_least=0.7),
+        _against_floor("the same on two connections, claiming ahead as a worker does", drains, side=AHEAD),
         _against_floor("submit in batches of 1000", submits, at_least=0.6),
     )
 
 
-def _against_floor(what: str, rates: dict[str, list[float]], *, at_least: float) -> Figure:
+def _against_floor(
+    what: str, rates: dict[str, list[float]], *, side: str = STORE, at_least: float | None = None
+) -> Figure:
     floor = fastest(rates, FLOORS)
     return Figure(
         measured=f"PostgreSQL: {what}, against the floor",
-        value=ratio(rates[STORE], rates[floor]),
+        value=ratio(rates[side], rates[floor]),
         at_least=at_least,
         details={"floor": floor, **medians(rates)},
     )
