@@ -55,9 +55,9 @@ FULL: Final = Sizes(
     queues=1000,
     queue_rounds=11,
     pinned_jobs=200_000,
-    pinned_rounds=3,
+    pinned_rounds=5,
     single_submits=100,
-    single_rounds=25,
+    single_rounds=75,
     pgbench_seconds=3,
 )
 QUICK: Final = Sizes(

@@ -7,6 +7,7 @@ items and is refused as a whole. What needs the database (does the dependency ex
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 from unicodedata import category
@@ -53,10 +54,13 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
     # Ordered by how a job usually looks: everything a plain job leaves at its default is skipped in one comparison.
     if type(job.id) is not UUID:
         yield from _id_faults(index, job.id)
-    yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
-    yield from _queue_faults(index, "queue", job.queue)
-    yield from _payload_faults(index, job.payload, payload_limit_bytes)
-    yield from _priority_faults(index, job.priority)
+    if not (type(job.type) is type(job.queue) is str and _are_good_names(job.type, job.queue)):
+        yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
+        yield from _queue_faults(index, "queue", job.queue)
+    if type(job.payload) is not Payload or len(job.payload.data) > payload_limit_bytes:
+        yield from _payload_faults(index, job.payload, payload_limit_bytes)
+    if type(job.priority) is not Priority:
+        yield from _priority_faults(index, job.priority)
     if job.delay_seconds != 0.0 or job.run_at is not None:
         yield from _time_faults(index, job)
     if job.timeouts is not DEFAULT_TIMEOUTS:
@@ -76,6 +80,13 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
         yield from _text_faults(index, "correlation_id", job.correlation_id, limits.MAX_CORRELATION_ID_CHARACTERS)
     if job.callback_url is not None:
         yield from _callback_faults(index, job.callback_url)
+
+
+@lru_cache(maxsize=1000)
+def _are_good_names(job_type: str, queue: str) -> bool:
+    """There are few of them, and they come with every job."""
+    faults = [*_text_faults(0, "type", job_type, limits.MAX_TYPE_CHARACTERS), *_queue_faults(0, "queue", queue)]
+    return not faults
 
 
 def _id_faults(index: int, job_id: Any) -> Iterable[Fault]:

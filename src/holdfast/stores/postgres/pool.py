@@ -7,10 +7,11 @@ Connections here carry no session state (see ``store``), so giving one back is p
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import HoldfastError, Unavailable
+
+Answer = TypeVar("Answer")
 
 WAIT_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 5.0
@@ -27,8 +28,20 @@ class Pool:
         self._is_closed = False
         self._retiring: set[asyncio.Task[None]] = set()
 
-    def connection(self) -> "Loan":
-        return Loan(self)
+    async def lend(self, work: Callable[[Any], Awaitable[Answer]]) -> Answer:
+        """A connection for as long as the work takes."""
+        connection = await self.take()
+        is_clean = False
+        try:
+            answer = await work(connection)
+            is_clean = True
+            return answer
+        except Exception as error:
+            # A refusal by the server leaves the connection in order; anything else may not have.
+            is_clean = getattr(error, "sqlstate", None) is not None or isinstance(error, HoldfastError)
+            raise
+        finally:
+            self.give(connection, is_clean=is_clean and not connection.is_in_transaction())
 
     async def take(self) -> Any:
         while True:
@@ -106,26 +119,3 @@ async def _retire(connection: Any) -> None:
         await connection.close(timeout=CLOSE_SECONDS)
     except Exception:
         connection.terminate()
-
-
-class Loan:
-    """A connection for the length of a block."""
-
-    __slots__ = ("_connection", "_pool")
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._connection: Any = None
-
-    async def __aenter__(self) -> Any:
-        self._connection = await self._pool.take()
-        return self._connection
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        # A refusal by the server leaves the connection in order; anything else may not have.
-        is_clean = error is None or getattr(error, "sqlstate", None) is not None or isinstance(error, HoldfastError)
-        if is_clean and self._connection.is_in_transaction():
-            is_clean = False
-        self._pool.give(self._connection, is_clean=is_clean)

@@ -64,8 +64,8 @@ from holdfast.stores.postgres import migrate, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, open_connection
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
-from holdfast.stores.postgres.pool import Loan, Pool
-from holdfast.stores.postgres.rows import Row, all_claimed_from, one_row, plain_columns
+from holdfast.stores.postgres.pool import Pool
+from holdfast.stores.postgres.rows import Row, all_claimed_from, in_claim_order, one_row, plain_columns
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
@@ -198,19 +198,9 @@ class PostgresStore:
         """None: the database's own clock."""
         return self._clock.now() if self._clock is not None else None
 
-    def _connection(self) -> Loan:
-        if self._pool is None:
-            raise Unavailable("the store is not open; call open() first")
-        return self._pool.connection()
-
     async def _fetch(self, sql: str, *arguments: Any) -> Sequence[Row]:
         """One statement, committed by itself."""
-
-        async def statement(connection: Any) -> Sequence[Row]:
-            rows: Sequence[Row] = await connection.fetch(sql, *arguments)
-            return rows
-
-        return await self._use(statement)
+        return await self._use(lambda connection: connection.fetch(sql, *arguments))
 
     async def _transact(self, verb: Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
         """A verb in a transaction of its own."""
@@ -218,10 +208,12 @@ class PostgresStore:
 
     async def _use(self, work: Callable[[Any], Coroutine[Any, Any, Answer]]) -> Answer:
         """Work on a connection; again after a deadlock, or when a simultaneous repeat was first."""
+        pool = self._pool
+        if pool is None:
+            raise Unavailable("the store is not open; call open() first")
         for tries_left in reversed(range(TRIES)):
             try:
-                async with self._connection() as connection:
-                    return await work(connection)
+                return await pool.lend(work)
             except Exception as error:
                 if tries_left and sqlstate_of(error) in RETRIED:
                     continue
@@ -272,6 +264,25 @@ class PostgresStore:
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
         if connection is not None:
             return await self._submit_within(submits, connection)
+        if len(submits) == 1 and len(submits[0].jobs) == 1:
+            return [await self._submit_single(submits[0])]
+        return await self._submit_many(submits)
+
+    async def _submit_single(self, submit: Submit) -> SubmitAnswer:
+        """What a request handler does, one job at a time: nothing here but the statement."""
+        (job,) = submit.jobs
+        if not job.is_plain or job.delay_seconds:
+            (answer,) = await self._submit_many([submit])
+            return answer
+        try:
+            require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
+        except HoldfastError as refusal:
+            return refusal
+        await self._fetch(self._sql["submit_one"], self._now, *one_row(job))
+        self._announce({job.queue})
+        return (Submitted(job.id),)
+
+    async def _submit_many(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:
         answers: dict[int, SubmitAnswer] = {}
         plain: dict[int, Submit] = {}
         other: dict[int, Submit] = {}
@@ -291,10 +302,6 @@ class PostgresStore:
         return [answers[index] for index in range(len(submits))]
 
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
-        if len(jobs) == 1 and not jobs[0].delay_seconds:
-            await self._fetch(self._sql["submit_one"], self._now, *one_row(jobs[0]))
-            self._announce({jobs[0].queue})
-            return
         rows = await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
         self._announce({row["queue"] for row in rows})
 
@@ -362,9 +369,10 @@ class PostgresStore:
         token_stem = str(claim.nonce)[:-4]
         rows = await self._fetch(self._sql["claim"], self._now, claim.owner, *lanes, claim.limit, types, token_stem)
         if rows[0]["job"] is None:
-            if not rows[0]["n"]:
+            if rows[0]["is_known"]:
                 return []
             raise WorkerNotFound(claim.owner)
+        rows = in_claim_order(rows, claim.queues)
         if claim.types is None:
             self._cursors.advance(rows)
         return rows
@@ -398,13 +406,13 @@ class PostgresStore:
 
     async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]] | None:
         """The leases that were valid, and are now settled; None for all of them."""
-        results = [one.outcome.result if isinstance(one.outcome, Completed) else None for one in settlements]
+        by_seq = sorted(settlements, key=lambda one: one.lease.seq)
         (row,) = await self._fetch(
             self._sql["settle"],
             self._now,
-            [one.lease.seq for one in settlements],
-            [one.lease.token for one in settlements],
-            results,
+            [one.lease.seq for one in by_seq],
+            [one.lease.token for one in by_seq],
+            [one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq],
         )
         if row["has_dependents"]:
             await self._transact(propagate)

@@ -1,8 +1,10 @@
 -- claim: lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
--- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them.
+-- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them, numbered by
+-- where a job stands among the ones picked, which is found without a window over all of them.
 -- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
 -- counted here. Commits without waiting for the disk: if the server crashes and forgets the claim, the jobs are ready
 -- again and the tokens given out match nothing.
+-- Rows come in no order: the lanes' order is the claimer's, who sorts them.
 -- The limit is hidden in a SELECT, and the lifetime in a difference that no index has: a planner that takes the lane for
 -- shorter than it is, or the table for nearly empty, would otherwise read and sort all that there is.
 -- Locks: the ready rows it takes, skipping locked ones. Index: ready_claim from the lane's cursor on, job_pkey.
@@ -13,13 +15,16 @@ WITH settings AS MATERIALIZED (
         EXISTS (SELECT FROM {schema}.worker w WHERE w.id = $2::uuid AND NOT w.is_lost) AS is_known
 ),
 picked AS MATERIALIZED (
-    SELECT found.address, found.is_fragile, row_number() OVER () AS n
+    SELECT
+        array_agg(found.address) AS addresses,
+        array_position(array_agg(found.is_fragile), true) AS first_fragile,
+        array_agg(found.job ORDER BY found.job) AS jobs
     FROM (
-        SELECT r.address, r.is_fragile
+        SELECT r.address, r.job, r.is_fragile
         FROM settings s
         CROSS JOIN unnest($3::text[], $4::smallint[], $5::bigint[]) AS lane (queue, priority, after)
         CROSS JOIN LATERAL (
-            SELECT r.ctid AS address, r.is_fragile
+            SELECT r.ctid AS address, r.job, r.is_fragile
             FROM {schema}.ready r
             WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
                 AND r.lifetime_ends_at - s.now > interval '0'
@@ -35,16 +40,19 @@ picked AS MATERIALIZED (
 ),
 taken AS (
     DELETE FROM {schema}.ready r
-    USING picked p
-    WHERE r.ctid = p.address
-        AND (p.n = 1 OR p.n < (SELECT coalesce(min(f.n), $6::bigint + 1) FROM picked f WHERE f.is_fragile))
-    RETURNING r.*, p.n
+    WHERE r.ctid = ANY ((
+        SELECT CASE WHEN p.first_fragile IS NULL THEN p.addresses ELSE p.addresses[:greatest(1, p.first_fragile - 1)] END
+        FROM picked p
+    )::tid[])
+    RETURNING r.*
 ),
 claimed AS MATERIALIZED (
     SELECT
-        t.n, t.job, t.queue, t.priority, t.place, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
+        t.job, t.queue, t.priority, t.place, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
         t.is_fragile, t.has_dependents, t.scheduled_at, t.started_at IS NOT NULL AS was_started, t.lifetime_ends_at,
-        t.last_token, ($8::text || lpad(to_hex(t.n - 1), 4, '0'))::uuid AS token, s.now AS started_at,
+        t.last_token,
+        ($8::text || lpad(to_hex(width_bucket(t.job, (SELECT p.jobs FROM picked p)) - 1), 4, '0'))::uuid AS token,
+        s.now AS started_at,
         least(s.now + make_interval(secs => j.visibility_seconds), t.lifetime_ends_at) AS expires_at,
         j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.depth, j.options, j.visibility_seconds
     FROM taken t
@@ -68,13 +76,11 @@ counted AS (
     CROSS JOIN (VALUES ('SCHEDULED', -1), ('RUNNING', 1)) AS v (state, sign)
 )
 SELECT
-    -- In the order in which rows.all_claimed_from takes them; the start is the same for all, and told once.
-    CASE WHEN s.is_known THEN c.n ELSE -1 END AS n,
-    c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token,
-    CASE WHEN c.n = 1 THEN c.started_at END AS started_at, c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
+    -- In the order in which rows.all_claimed_from takes them.
+    s.is_known, c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token, s.now AS started_at,
+    c.expires_at, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
     c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
     CASE WHEN c.was_started OR c.version > 1
         THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint
 FROM settings s
 LEFT JOIN claimed c ON true
-ORDER BY c.n

@@ -1,24 +1,17 @@
 -- settle: complete attempts, fenced by token. Everything but plain success takes the verbs' way.
 -- Guarantees: what is not returned was not changed; a job with dependents leaves a mark.
 -- Locks: the running rows it deletes. Index: running_pkey.
--- Looked up row by row, then deleted by address: a plan made while running is empty, or for a large batch, would
--- otherwise read all of it. What moves in between is not returned, and takes the verbs' way.
+-- $2 is sorted: a job's token and result stand where it stands there. So there is no join, and no plan made while running
+-- is empty, or for a large batch, that reads all of it. Of a job that is named twice the last lease counts; what is not
+-- returned takes the verbs' way.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
-held AS MATERIALIZED (
-    SELECT r.address, g.token, g.result
-    FROM unnest((SELECT $2::bigint[]), (SELECT $3::uuid[]), (SELECT $4::bytea[])) AS g (job, token, result)
-    CROSS JOIN LATERAL (
-        SELECT r.ctid AS address FROM {schema}.running r WHERE r.job = g.job AND r.token = g.token OFFSET 0
-    ) r
-),
 gone AS (
     DELETE FROM {schema}.running r
-    USING held h
-    WHERE r.ctid = h.address AND r.token = h.token
+    WHERE r.job = ANY ($2::bigint[]) AND r.token = ($3::uuid[])[width_bucket(r.job, $2::bigint[])]
     RETURNING r.job, r.token, r.owner, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
-        r.queue, r.scheduled_at, r.started_at, h.result
+        r.queue, r.scheduled_at, r.started_at, ($4::bytea[])[width_bucket(r.job, $2::bigint[])] AS result
 ),
 finished AS (
     INSERT INTO {schema}.ended (

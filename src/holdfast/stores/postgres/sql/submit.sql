@@ -1,8 +1,33 @@
 -- submit: insert plain jobs (no key, no dependency, no tag, no absolute time), as one statement.
+-- What all jobs of a batch share is given once, as an array of one: unnest fills up with NULL, and ``common`` stands in.
+-- Only options may be nothing by themselves; among several they are then given as ''.
 -- Guarantees: a job whose id is already there is left alone, so a repeat doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+),
+common AS MATERIALIZED (
+    SELECT
+        ($3::text[])[1] AS type, ($4::text[])[1] AS queue, ($5::smallint[])[1] AS priority,
+        ($7::boolean[])[1] AS is_json, ($8::float8[])[1] AS delay_seconds, ($9::smallint[])[1] AS max_attempts,
+        ($10::float8[])[1] AS visibility_seconds, ($11::float8[])[1] AS lifetime_seconds, ($12::text[])[1] AS options
+),
+given AS (
+    SELECT
+        g.id, g.payload, coalesce(g.type, c.type) AS type, coalesce(g.queue, c.queue) AS queue,
+        coalesce(g.priority, c.priority) AS priority, coalesce(g.is_json, c.is_json) AS is_json,
+        coalesce(g.delay_seconds, c.delay_seconds) AS delay_seconds,
+        coalesce(g.max_attempts, c.max_attempts) AS max_attempts,
+        coalesce(g.visibility_seconds, c.visibility_seconds) AS visibility_seconds,
+        coalesce(g.lifetime_seconds, c.lifetime_seconds) AS lifetime_seconds,
+        nullif(coalesce(g.options, c.options), '') AS options
+    FROM common c, unnest(
+        $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[], $8::float8[],
+        $9::smallint[], $10::float8[], $11::float8[], $12::text[]
+    ) AS g (
+        id, type, queue, priority, payload, is_json, delay_seconds,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
 ),
 inserted AS (
     INSERT INTO {schema}.job (
@@ -13,13 +38,7 @@ inserted AS (
         g.id, g.type, g.queue, g.priority, 0, g.payload, g.is_json, clock.now,
         CASE WHEN g.delay_seconds > 0 THEN clock.now + make_interval(secs => g.delay_seconds) END,
         g.max_attempts, g.visibility_seconds, g.lifetime_seconds, g.options
-    FROM clock, unnest(
-        $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[], $8::float8[],
-        $9::smallint[], $10::float8[], $11::float8[], $12::text[]
-    ) AS g (
-        id, type, queue, priority, payload, is_json, delay_seconds,
-        max_attempts, visibility_seconds, lifetime_seconds, options
-    )
+    FROM clock, given g
     ON CONFLICT (id) DO NOTHING
     RETURNING seq, queue, priority, created_at, run_at, lifetime_seconds
 ),
