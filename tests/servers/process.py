@@ -10,20 +10,25 @@ would not do: it does not run after SIGKILL.
 """
 
 import atexit
+import contextlib
+import fcntl
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 STOP_TIMEOUT_SECONDS = 20.0
 POLL_INTERVAL_SECONDS = 0.02
+SERVER_PORTS = (15_000, 32_000)
 UNPRIVILEGED_USERS = ("postgres", "nobody")
 
 GUARD_SCRIPT = """
@@ -76,10 +81,20 @@ def give_away(path: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below the ports that the system gives to clients: one of those could be taken before the server has it."""
+    while True:
+        port = random.randrange(*SERVER_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+@contextlib.contextmanager
+def one_at_a_time(name: str) -> Iterator[None]:
+    """Of all processes that run tests in this environment: two must not install the same thing at once."""
+    with (Path(sys.prefix) / f".{name}-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def wait_until(condition: Callable[[], bool], *, timeout_seconds: float) -> bool:
