@@ -287,6 +287,27 @@ async def test_one_lease_settled_twice_in_one_call_counts_once(harness: StoreHar
     assert await read_counts(harness.store, job.queue) == {State.COMPLETED: 1}
 
 
+@pytest.mark.parametrize("is_stale_first", [True, False])
+async def test_a_stale_lease_beside_the_valid_one_of_the_same_job(harness: StoreHarness, is_stale_first: bool) -> None:
+    """SPEC 2.5 Fencing; P2: whatever the order, the valid one settles, and neighbours in any order with it."""
+    worker = await register(harness.store)
+    await submit_jobs(harness.store, *(new_job() for _ in range(4)))
+    jobs = await claim(harness.store, worker)
+    leases = [job.lease for job in reversed(jobs)]
+    stale = replace(leases[1], token=uuid4())
+    leases[1:2] = [stale, leases[1]] if is_stale_first else [leases[1], stale]
+    results = [str(index).encode() for index in range(len(leases))]
+    given = [Settlement(lease=lease, outcome=Completed(result)) for lease, result in zip(leases, results, strict=True)]
+    answers = await harness.store.settle(given)
+    for one, answer in zip(given, answers, strict=True):
+        if one.lease is stale:
+            assert isinstance(answer, StaleLease)
+        else:
+            assert answer == Settled(State.COMPLETED)
+            assert isinstance(one.outcome, Completed)
+            assert (await read_one(harness.store, one.lease.job_id)).result == one.outcome.result
+
+
 @pytest.mark.parametrize("outcome", [Stopped(), Failed(Failure(category=Category.CANCELLED))], ids=["stop", "fail"])
 async def test_a_holder_cannot_cancel_what_nobody_asked_to_cancel(harness: StoreHarness, outcome: Outcome) -> None:
     """S2: CANCELLED is entered by cancel only."""
