@@ -15,41 +15,14 @@ from holdfast.core.job import AttemptLog, LogKey, Timeouts
 from holdfast.core.ports import Store
 from holdfast.core.retry import Retry, Strategy
 from holdfast.core.states import State
-from holdfast.testing.faults import FaultyStore
 from holdfast.worker.context import Context
 from holdfast.worker.middleware import Execute, Execution, Middleware
 from holdfast.worker.running import Ending
+from tests.integration.worker.awkward import Awkward, raising
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 TENANT: contextvars.ContextVar[str | None] = contextvars.ContextVar("tenant", default=None)
-
-
-class Awkward(FaultyStore):
-    """Does what it is told to in place of a verb."""
-
-    def __init__(self, store: Store, **verbs: Any) -> None:
-        super().__init__(store)
-        self.verbs = verbs
-
-    async def open(self) -> None:
-        await self._instead("open")
-        await super().open()
-
-    async def _do(self, verb: str, call: Any) -> Any:
-        await self._instead(verb)
-        return await super()._do(verb, call)
-
-    async def _instead(self, verb: str) -> None:
-        if verb in self.verbs:
-            await self.verbs[verb]()
-
-
-def raising(error: Exception) -> Any:
-    async def instead() -> None:
-        raise error
-
-    return instead
 
 
 class SlowLogs:

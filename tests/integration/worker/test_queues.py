@@ -11,6 +11,7 @@ from holdfast.core.priority import Priority
 from holdfast.core.states import State
 from holdfast.worker.context import Context
 from holdfast.worker.options import WorkerOptions
+from tests.integration.worker.awkward import Awkward, Gate
 from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 
@@ -149,6 +150,67 @@ async def test_a_job_submitted_to_an_idle_worker_wakes_it(world: World) -> None:
     async with world.worker(poll_seconds=3600.0):
         for _ in range(20):
             await world.until(await world.submit("note"))
+
+
+async def test_a_wake_up_that_finds_a_limited_queue_full_is_remembered(world: World) -> None:
+    """The poll would come after an hour: the end of the job that fills the queue has to bring the next one."""
+    ran: list[int] = []
+    go_on = asyncio.Event()
+
+    async def work(number: int) -> None:
+        ran.append(number)
+        if number == 0:
+            await go_on.wait()
+
+    world.handle(work)
+    gate = Gate()
+    store = Awkward(world.store, wait=gate)
+    async with world.worker(
+        store=store, queues=("narrow", "wide"), limits={"narrow": 1}, concurrency=4, poll_seconds=3600.0
+    ):
+        await world.submit("work", {"number": 0}, queue="narrow")
+        await eventually(lambda: ran == [0])
+        gate.shut()
+        await world.submit("work", {"number": 1}, queue="narrow")
+        await gate.met.wait()  # the wake-up was heard, and the fetcher listens for the next one
+        gate.open()
+        await world.until(await world.submit("work", {"number": 2}, queue="wide"))
+        assert ran == [0, 2]
+        go_on.set()
+        await world.until_all_ended()
+    assert ran == [0, 2, 1]
+
+
+async def test_a_limited_queues_slot_that_is_freed_while_a_claim_is_under_way_is_seen(world: World) -> None:
+    """The claim found the narrow queue full; its job ends before the claim of the other queue is answered."""
+    ran: list[str] = []
+    go_on = asyncio.Event()
+
+    async def work(name: str) -> None:
+        ran.append(name)
+        if name == "first":
+            await go_on.wait()
+
+    world.handle(work)
+    gate = Gate()
+    await world.submit("work", {"name": "first"}, queue="narrow")
+    second = await world.submit("work", {"name": "second"}, queue="narrow")
+    async with world.worker(
+        store=Awkward(world.store, claim=gate),
+        queues=("narrow", "wide"),
+        limits={"narrow": 1},
+        concurrency=4,
+        poll_seconds=3600.0,
+    ) as worker:
+        await eventually(lambda: ran == ["first"])
+        gate.shut()
+        await world.submit("work", {"name": "third"}, queue="wide")
+        await gate.met.wait()
+        go_on.set()
+        await eventually(lambda: not slots_of(worker).executor.running)
+        gate.open()
+        assert (await world.until(second)).state is State.COMPLETED
+    assert sorted(ran) == ["first", "second", "third"]
 
 
 async def test_a_delayed_job_runs_when_it_is_due(world: World) -> None:
