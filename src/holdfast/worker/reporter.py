@@ -4,6 +4,8 @@ R1. Progress returns at once; the newest value is written within a second, or wi
 R2. A checkpoint returns after its commit.
 R3. A log is written before its attempt is settled, and every few seconds while it runs; a log store that fails is
     warned about and never fails a job.
+R4. Once an attempt is settled here, its handler, where it goes on, changes nothing more: also before the store has
+    answered, while the lease is still good.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from holdfast.core.commands import Report
-from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.errors import HoldfastError, StaleLease, Unavailable
 from holdfast.core.ports import LogStore, Store
 from holdfast.worker.patience import Patience
 from holdfast.worker.running import Running
@@ -77,9 +79,12 @@ class Reporter:
 
     async def checkpoint(self, running: Running, data: bytes) -> None:
         patience = Patience("checkpoint")
+        lease = running.job.lease
         while True:
+            if running.is_settled:
+                raise StaleLease(job_id=lease.job_id, held_version=lease.version, current_version=None)
             try:
-                (answer,) = await self._store.report([Report(lease=running.job.lease, checkpoint=data)])
+                (answer,) = await self._store.report([Report(lease=lease, checkpoint=data)])
             except Unavailable as error:
                 await patience.wait(error)
                 continue
