@@ -149,10 +149,10 @@ class Worker:
             on_all_ended=self._all_ended.set,
         )
         slots.executor.warm_up()
-        # From here on nothing can fail.
-        capture.install()
         self._pulse = self._make_pulse(slots)
         self._pulse.start()
+        # From here on nothing can fail.
+        capture.install()
         self._housekeeping = loop.create_task(self._look_after_itself(slots))
         self._fetching = loop.create_task(slots.fetcher.run())
         self._fetching.add_done_callback(self._check_fetching)
