@@ -1,0 +1,1 @@
+"""What is measured, a file a measure. Each takes a visit and gives a sample."""

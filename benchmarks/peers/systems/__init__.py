@@ -1,0 +1,1 @@
+"""One folder a system: ``system.toml`` (the facts), its pinned packages, ``produce`` and ``work``."""

@@ -1,0 +1,25 @@
+// The worker as its page on performance tunes it: a local queue, batched completion; see system.toml.
+"use strict";
+
+const { Logger, run } = require("graphile-worker");
+const peer = require("../../peer.js");
+
+const concurrency = 24;
+const logger = new Logger(() => (level, message) => {
+  if (level === "error" || level === "warning") console.error(message);
+});
+
+run({
+  logger,
+  connectionString: peer.URL,
+  taskList: { noop: (payload) => peer.record(payload) },
+  preset: {
+    worker: {
+      concurrentJobs: concurrency,
+      maxPoolSize: concurrency,
+      localQueue: { size: 500, refetchDelay: { durationMs: 10 } },
+      completeJobBatchDelay: 0,
+      failJobBatchDelay: 0,
+    },
+  },
+}).then((runner) => runner.promise);
