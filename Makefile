@@ -75,6 +75,10 @@ test-all: ## run the tests on every Python >= 3.11 of this machine
 bench: setup ## measure against the raw-SQL floor; ARGS are passed on
 	@"$(BIN)/python" -m benchmarks.floor $(ARGS)
 
+.PHONY: chaos
+chaos: setup ## faults on a running queue, and whether anything was lost; ARGS="--seed 7 --minutes 1"
+	@"$(BIN)/python" -m chaos $(ARGS)
+
 .PHONY: lock
 lock: setup ## pin the newest versions anew in requirements*.lock
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock

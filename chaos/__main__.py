@@ -1,0 +1,76 @@
+"""``make chaos``: faults on a running queue, and whether anything was lost.
+
+Prints the seed first, what strikes while it runs, and the table at the end. Exit code 1 where what is required does not
+hold, or where a whole run was asked for and was too small to prove it.
+"""
+
+import argparse
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from chaos.faults import FAULTS
+from chaos.report import Report
+from chaos.run import Settings, run
+
+STORES: Final = {"postgres": 0.55, "sqlite": 0.45}
+"""How the time is shared: PostgreSQL has more kinds of faults."""
+DEFAULT_JOBS: Final = 104_000
+DEFAULT_MINUTES: Final = 9.0
+STRIKE_SECONDS: Final = 2.0
+"""How much time a strike has on average."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    stores = list(STORES) if options.store == "both" else [options.store]
+    report = Report(command=" ".join(("python -m chaos", *arguments)), seed=options.seed)
+    print(f"seed {options.seed}", flush=True)
+    for store in stores:
+        share = STORES[store] if len(stores) > 1 else 1.0
+        settings = Settings(
+            store=store,
+            seed=f"{options.seed}-{store}",
+            jobs=options.jobs // len(stores),
+            seconds=options.minutes * 60 * share,
+            strikes_a_fault=options.strikes,
+            only=options.only or (),
+        )
+        report.outcomes.append(asyncio.run(run(settings, Progress(store))))
+    print(f"\n{report.text()}\n\nwritten to {report.write()}")
+    if options.whole and not report.is_whole:
+        print("too small: not enough jobs, or a fault that struck too seldom")
+        return 1
+    return 0 if report.holds else 1
+
+
+class Progress:
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._started = time.monotonic()
+
+    def __call__(self, what: str) -> None:
+        print(f"{self._store} {time.monotonic() - self._started:6.1f} s  {what}", flush=True)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=(__doc__ or "").split("\n")[0])
+    names = [fault.name for fault in FAULTS]
+    parser.add_argument("--seed", default=secrets.token_hex(4), help="of everything that is drawn; default: a new one")
+    parser.add_argument("--store", choices=(*STORES, "both"), default="both")
+    parser.add_argument("--jobs", type=int, default=DEFAULT_JOBS, help=f"on all stores; default: {DEFAULT_JOBS}")
+    parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES, help="of faults, on all stores")
+    parser.add_argument("--strikes", type=int, default=10, help="of each fault on each store; default: 10")
+    parser.add_argument("--only", nargs="+", choices=names, metavar="FAULT", help=f"some of: {', '.join(names)}")
+    options = parser.parse_args(arguments)
+    options.whole = (
+        options.store == "both" and not options.only and options.jobs >= DEFAULT_JOBS and options.strikes >= 10
+    )
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""Judges a history: pure, so that every count can be made to go red by a test.
+
+C1. Lost: an acknowledged job that the store does not have; one that it completed without any handler having reached its
+    end under the lease that completed it; a group that was accepted in part.
+C2. Stale write accepted: a result, a failure or a checkpoint that names another lease than the one it was stored under.
+C3. Overlap: by the store's own order, a lease is born while another one of the same job lives, or the times of its
+    attempts overlap.
+C4. Over budget: an attempt with a higher number than the job allows, or more attempts spent than that.
+C5. Not terminal: a job that stands anywhere but among the ended ones after everything was healed and drained.
+C6. Early: a job that was leased before what it waits for had ended. Ghost: a rejected job that is there.
+C7. Duplicated: a handler reached its end more than once. Allowed, and counted by what became of the earlier lease.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+from uuid import UUID
+
+from chaos.history import Answer, History, LeaseEvent, SpentAttempt, StoredJob
+
+COMPLETED: Final = "COMPLETED"
+MAX_EXAMPLES: Final = 5
+REQUIRED: Final = ("lost", "stale", "overlapping", "over_budget", "not_terminal", "early", "ghosts")
+TITLES: Final = {
+    "lost": "lost",
+    "stale": "stale writes accepted",
+    "overlapping": "overlapping valid leases",
+    "over_budget": "attempts over budget",
+    "not_terminal": "not terminal after healing and draining",
+    "early": "run before what they wait for",
+    "ghosts": "rejected, but there",
+}
+"""Of what must be 0."""
+CRASHED: Final = "the database crashed and forgot the claim"
+HANDED_BACK: Final = "handed back after the end of the handler"
+CAUSES: Final = {
+    "worker_lost": "the worker was silent for longer than its timeout",
+    "lease_expired": "the lease expired",
+}
+
+
+@dataclass(slots=True)
+class Verdict:
+    jobs: int = 0
+    answers: Counter[Answer] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    found: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in REQUIRED})
+    """What must be empty, in words, by name."""
+    duplicates: Counter[str] = field(default_factory=Counter)
+    """By cause."""
+    refused: int = 0
+    """Handlers that reached their end under a lease that had been lost, whose word was not taken."""
+    attempts: int = 0
+    """Handlers started."""
+
+    @property
+    def holds(self) -> bool:
+        return not any(self.found.values())
+
+    @property
+    def duplicates_per_million(self) -> float:
+        return 1e6 * sum(self.duplicates.values()) / self.jobs if self.jobs else 0.0
+
+    def count(self, name: str) -> int:
+        return len(self.found[name])
+
+    def examples(self) -> list[str]:
+        return [f"{TITLES[name]}: {what}" for name in REQUIRED for what in self.found[name][:MAX_EXAMPLES]]
+
+
+def check(history: History) -> Verdict:
+    verdict = Verdict()
+    _sort(history, verdict)
+    _find_lost(history, verdict)
+    _find_stale(history, verdict)
+    _find_overlaps(history, verdict)
+    _find_over_budget(history, verdict)
+    _find_unfinished(history, verdict)
+    _find_early(history, verdict)
+    _count_duplicates(history, verdict)
+    return verdict
+
+
+def _sort(history: History, verdict: Verdict) -> None:
+    for group in history.groups:
+        verdict.answers[group.answer] += len(group.job_ids)
+    verdict.jobs = len(history.stored.jobs)
+    verdict.states.update(job.state or job.places[0] for job in history.stored.jobs.values() if job.places)
+    verdict.attempts = sum(entry.event == "start" for entry in history.ledger)
+
+
+def _find_lost(history: History, verdict: Verdict) -> None:
+    jobs = history.stored.jobs
+    for group in history.groups:
+        missing = [job_id for job_id in group.job_ids if job_id not in jobs]
+        if group.answer is Answer.REJECTED:
+            verdict.found["ghosts"] += [str(job_id) for job_id in group.job_ids if job_id in jobs]
+        elif group.answer is Answer.ACKNOWLEDGED:
+            verdict.found["lost"] += [f"{job_id} was acknowledged" for job_id in missing]
+        elif 0 < len(missing) < len(group.job_ids):
+            verdict.found["lost"] += [f"{job_id} was to be accepted with others that are there" for job_id in missing]
+    ended = {(entry.job_id, entry.token) for entry in history.ledger if entry.event == "end"}
+    for job in jobs.values():
+        if job.state == COMPLETED and (job.id, job.token) not in ended:
+            verdict.found["lost"].append(f"{job.id} was completed under {job.token}, where no handler came to its end")
+
+
+def _find_stale(history: History, verdict: Verdict) -> None:
+    stale = verdict.found["stale"]
+    for job in history.stored.jobs.values():
+        if job.state == COMPLETED and _quoted(job.result) != str(job.token):
+            stale.append(f"{job.id} was completed under {job.token} with the result of {_quoted(job.result)}")
+    for attempt in history.stored.attempts:
+        named = _named_token(attempt.message)
+        if named is not None and named != attempt.token:
+            stale.append(f"{attempt.job_id}: attempt {attempt.token} has the failure of {named}")
+    for audit in history.stored.audit:
+        if audit.event is LeaseEvent.NOTED and _quoted(audit.said) != str(audit.token):
+            stale.append(f"{audit.job_id}: a checkpoint of {_quoted(audit.said)} while {audit.token} held the lease")
+
+
+def _quoted(text: str | None) -> str | None:
+    return text.strip('"') if text is not None else None
+
+
+def _named_token(message: str) -> UUID | None:
+    """The handlers of the run begin a failure's message with their token."""
+    try:
+        return UUID(message.partition(" ")[0])
+    except ValueError:
+        return None
+
+
+def _find_overlaps(history: History, verdict: Verdict) -> None:
+    holders: dict[UUID, UUID] = {}
+    overlapping = verdict.found["overlapping"]
+    for audit in sorted(history.stored.audit, key=lambda one: one.number):
+        holder = holders.get(audit.job_id)
+        if audit.event is LeaseEvent.DIED:
+            if holder != audit.token:
+                overlapping.append(f"{audit.job_id}: {audit.token} ended while {holder} held the lease")
+            holders.pop(audit.job_id, None)
+        elif audit.event in (LeaseEvent.BORN, LeaseEvent.EXTENDED) and audit.token is not None:
+            if holder not in (None, audit.token):
+                overlapping.append(f"{audit.job_id}: {audit.token} while {holder} held the lease")
+            holders[audit.job_id] = audit.token
+    for job_id, spans in _spans(history).items():
+        for (_, earlier_end), (later_start, _) in pairwise(spans):
+            if later_start < earlier_end:
+                overlapping.append(f"{job_id}: an attempt began {earlier_end - later_start:.6f} s before another ended")
+
+
+def _spans(history: History) -> Mapping[UUID, list[tuple[float, float]]]:
+    """From when to when a job's attempts had their leases, by the store's clock, in order."""
+    spans: defaultdict[UUID, list[tuple[float, float]]] = defaultdict(list)
+    for attempt in history.stored.attempts:
+        spans[attempt.job_id].append((attempt.started_at, attempt.ended_at))
+    for job in history.stored.jobs.values():
+        if job.state == COMPLETED and job.started_at is not None and job.ended_at is not None:
+            spans[job.id].append((job.started_at, job.ended_at))
+    return {job_id: sorted(one) for job_id, one in spans.items() if len(one) > 1}
+
+
+def _find_over_budget(history: History, verdict: Verdict) -> None:
+    jobs = history.stored.jobs
+    spent = Counter(attempt.job_id for attempt in history.stored.attempts)
+    spent.update(job.id for job in jobs.values() if job.state == COMPLETED)
+    highest: dict[UUID, int] = defaultdict(int)
+    for entry in history.ledger:
+        highest[entry.job_id] = max(highest[entry.job_id], entry.attempt)
+    for job in jobs.values():
+        number = max(highest.get(job.id, 0), job.attempt, spent[job.id])
+        if number > job.max_attempts:
+            verdict.found["over_budget"].append(f"{job.id}: {number} attempts of {job.max_attempts}")
+
+
+def _find_unfinished(history: History, verdict: Verdict) -> None:
+    for job in history.stored.jobs.values():
+        if not job.is_terminal:
+            where = " and ".join(job.places) or "no table"
+            verdict.found["not_terminal"].append(f"{job.id} stands in {where}")
+
+
+def _find_early(history: History, verdict: Verdict) -> None:
+    first_birth: dict[UUID, int] = {}
+    last_death: dict[UUID, int] = {}
+    for audit in history.stored.audit:
+        if audit.event is LeaseEvent.BORN:
+            first_birth[audit.job_id] = min(first_birth.get(audit.job_id, audit.number), audit.number)
+        elif audit.event is LeaseEvent.DIED:
+            last_death[audit.job_id] = max(last_death.get(audit.job_id, 0), audit.number)
+    for edge in history.stored.edges:
+        born, died = first_birth.get(edge.child), last_death.get(edge.parent)
+        if born is not None and (died is None or born < died):
+            verdict.found["early"].append(f"{edge.child} was leased before {edge.parent} had ended")
+
+
+def _count_duplicates(history: History, verdict: Verdict) -> None:
+    attempts = {attempt.token: attempt for attempt in history.stored.attempts}
+    known = {audit.token for audit in history.stored.audit if audit.event is LeaseEvent.BORN}
+    ends: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for entry in history.ledger:
+        if entry.event == "end":
+            ends[entry.job_id].append(entry.token)
+    for job_id, tokens in ends.items():
+        job = history.stored.jobs.get(job_id)
+        verdict.refused += sum(job is None or token != job.token for token in tokens)
+        for token in _superfluous(tokens, job):
+            verdict.duplicates[_cause(token, attempts.get(token), is_known=token in known)] += 1
+
+
+def _superfluous(tokens: list[UUID], job: StoredJob | None) -> Iterator[UUID]:
+    """All ends but the one that counted; where none did, all but one."""
+    counted = job.token if job is not None and job.token in tokens else tokens[0]
+    is_seen = False
+    for token in tokens:
+        if token == counted and not is_seen:
+            is_seen = True
+        else:
+            yield token
+
+
+def _cause(token: UUID, attempt: SpentAttempt | None, *, is_known: bool) -> str:
+    if not is_known:
+        return CRASHED
+    if attempt is None:
+        return HANDED_BACK
+    if attempt.is_ended_by_holder:
+        return f"the worker said: {attempt.code or attempt.message.partition(str(token))[0] or 'failed'}"
+    return CAUSES.get(attempt.code, attempt.code)

@@ -1,0 +1,300 @@
+"""What goes wrong, one function a kind. Each strikes, waits as long as it lasts, and heals what it did.
+
+A fault says in a few words what it did. What it expects of the queue there and then (a program that must be refused, a
+worker that must survive) it checks itself and puts into ``world.problems``; everything else is for the checker.
+"""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from chaos import scale
+from chaos.databases import Away, PostgresDatabase
+from chaos.disks import Disk
+from chaos.processes import ROOT, Program, children_of, die_with_parent
+from chaos.proxy import Link
+from chaos.world import World
+from holdfast.cli.exits import Exit
+
+HOUR_SECONDS: Final = 3600
+POLL_SECONDS: Final = 0.05
+PATIENCE_SECONDS: Final = 20.0
+REFUSED_SECONDS: Final = 30.0
+LEFT_BYTES: Final = 4 * 1024 * 1024
+"""Of address space, for a child under pressure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    name: str
+    about: str
+    strike: Callable[[World, Random], Awaitable[str]]
+    stores: tuple[str, ...] = ("postgres", "sqlite")
+
+
+# processes
+
+
+async def kill_worker(world: World, rng: Random) -> str:
+    worker = await _running(world, rng)
+    worker.signal(signal.SIGKILL)
+    await worker.wait_ended()
+    return worker.name
+
+
+async def kill_submitter(world: World, rng: Random) -> str:
+    """Half of the time exactly between a commit and its answer, else anywhere."""
+    submitter = world.submitter
+    number = rng.choice((signal.SIGUSR1, signal.SIGKILL))
+    starts = submitter.starts
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not _submits(world, starts):
+            await asyncio.sleep(POLL_SECONDS)
+            starts = submitter.starts
+        submitter.signal(number)
+        await submitter.wait_ended()
+    return "between commit and answer" if number is signal.SIGUSR1 else "anywhere"
+
+
+def _submits(world: World, starts: int) -> bool:
+    """It has got so far that it hears signals."""
+    log = world.folder / f"submits-{starts - 1}"
+    return world.submitter.pid is not None and log.exists() and log.stat().st_size > 0
+
+
+async def stop_worker(world: World, rng: Random) -> str:
+    worker = await _running(world, rng)
+    seconds = rng.uniform(*scale.STOP_SECONDS)
+    worker.signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        worker.signal(signal.SIGCONT)
+    return f"{worker.name} for {seconds:.1f} s"
+
+
+async def press_memory(world: World, rng: Random) -> str:
+    """A child process is killed as the system does it when memory is short, or finds none to be had."""
+    worker, child = await _child(world, rng)
+    pid = worker.pid
+    if rng.random() < 0.5:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        what = "killed"
+    else:
+        what = "starved"
+        await _starve(child)
+    await asyncio.sleep(scale.HEARTBEAT_SECONDS)
+    if worker.pid is not None and pid != worker.pid:
+        what += ", and its worker was killed meanwhile"
+    return f"a child of {worker.name} was {what}"
+
+
+def _pages(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+
+
+async def _starve(child: int) -> None:
+    with contextlib.suppress(OSError):
+        pages = _pages(child)
+        limits = resource.prlimit(child, resource.RLIMIT_AS)
+        resource.prlimit(child, resource.RLIMIT_AS, (pages * resource.getpagesize() + LEFT_BYTES, limits[1]))
+        await asyncio.sleep(1.5)
+        resource.prlimit(child, resource.RLIMIT_AS, limits)
+
+
+# the database
+
+
+async def kill_postgres(world: World, rng: Random) -> str:
+    assert world.server is not None
+    seconds = rng.uniform(0.0, 1.5)
+    await asyncio.to_thread(world.server.kill9)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await asyncio.to_thread(world.server.start)
+    return f"away for {seconds:.1f} s"
+
+
+async def terminate_connections(world: World, _: Random) -> str:
+    database = world.database
+    assert isinstance(database, PostgresDatabase)
+    count = await _patiently(database.terminate_connections)
+    return f"{count} connections"
+
+
+async def migrate(world: World, rng: Random) -> str:
+    """The next version of the schema comes while this one's programs run; they go on, new ones are refused."""
+    world.is_migrated = True
+    try:
+        await _patiently(world.database.grow)
+        code, words = await _start_refused(world)
+        if code != Exit.WRONG or "chema" not in words:
+            world.problems.append(f"a program of the old schema was not refused: exit {code}: {words[-300:]}")
+        await asyncio.sleep(rng.uniform(0.2, 1.0))
+    finally:
+        await _patiently(world.database.shrink)
+        world.is_migrated = False
+    return "older programs were refused at their start"
+
+
+async def _start_refused(world: World) -> tuple[int | None, str]:
+    """One more worker of this version, which must not start."""
+    process = await asyncio.create_subprocess_exec(
+        *world.worker_command("refused"),
+        cwd=ROOT,
+        env=world.environment_of_a_worker(),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        preexec_fn=die_with_parent,
+    )
+    try:
+        async with asyncio.timeout(REFUSED_SECONDS):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        output, _ = await process.communicate()
+    return process.returncode, output.decode(errors="replace")
+
+
+# the network
+
+
+def _link(world: World, rng: Random) -> tuple[str, Link]:
+    """Mostly a worker's, sometimes the submitter's."""
+    number = rng.randrange(len(world.links))
+    return (world.workers[number].name if number < len(world.workers) else "the submitter"), world.links[number]
+
+
+async def slow_network(world: World, rng: Random) -> str:
+    name, link = _link(world, rng)
+    delay_seconds = rng.uniform(0.02, 0.3)
+    link.slow(delay_seconds)
+    try:
+        await asyncio.sleep(rng.uniform(2.0, 4.0))
+    finally:
+        link.heal()
+    return f"{delay_seconds * 1000:.0f} ms each way for {name}"
+
+
+async def stall_network(world: World, rng: Random) -> str:
+    name, link = _link(world, rng)
+    seconds = rng.uniform(*scale.STALL_SECONDS)
+    link.stall()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        link.heal()
+    return f"{name} for {seconds:.1f} s"
+
+
+async def reset_network(world: World, rng: Random) -> str:
+    name, link = _link(world, rng)
+    return f"{link.reset()} connections of {name}"
+
+
+async def cut_network(world: World, rng: Random) -> str:
+    name, link = _link(world, rng)
+    return f"{link.cut()} connections of {name}"
+
+
+# clocks and disks
+
+
+async def jump_clock(world: World, rng: Random) -> str:
+    if len(world.clocks) == 1:
+        # On SQLite there is one clock, the machine's.
+        world.clocks[0].jump(HOUR_SECONDS)
+        return f"the machine's is {world.clocks[0].offset_seconds // HOUR_SECONDS} h ahead"
+    number = rng.randrange(len(world.clocks))
+    seconds = rng.choice((-HOUR_SECONDS, HOUR_SECONDS))
+    world.clocks[number].set(seconds)
+    try:
+        await asyncio.sleep(rng.uniform(1.0, 4.0))
+    finally:
+        world.clocks[number].set(0)
+    return f"{world.workers[number].name}'s by {seconds // HOUR_SECONDS:+} h"
+
+
+async def fill_store_disk(world: World, rng: Random) -> str:
+    assert world.store_disk is not None
+    return await _fill(world, world.store_disk, rng)
+
+
+async def fill_log_disk(world: World, rng: Random) -> str:
+    return await _fill(world, world.log_disk, rng)
+
+
+async def _fill(world: World, disk: Disk, rng: Random) -> str:
+    seconds = rng.uniform(1.0, 3.0)
+    pids = world.pids
+    await asyncio.to_thread(disk.fill, pids)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await asyncio.to_thread(disk.free, pids)
+    return f"for {seconds:.1f} s"
+
+
+# choosing
+
+
+async def _running(world: World, rng: Random) -> Program:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            running = [worker for worker in world.workers if worker.pid is not None]
+            if running:
+                return rng.choice(running)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _child(world: World, rng: Random) -> tuple[Program, int]:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            found = [
+                (worker, child)
+                for worker in world.workers
+                if worker.pid is not None
+                for child in children_of(worker.pid)
+            ]
+            if found:
+                return rng.choice(found)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _patiently(work: Callable[[], int | None]) -> int | None:
+    """Another fault may have the database away, its disk full or its lock held just now."""
+    async with asyncio.timeout(3 * PATIENCE_SECONDS):
+        while True:
+            try:
+                return await asyncio.to_thread(work)
+            except Away:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+POSTGRES_ONLY: Final = ("postgres",)
+FAULTS: Final = (
+    Fault("kill-worker", "kill -9 of a worker", kill_worker),
+    Fault("kill-submitter", "kill -9 of the submitter, between commit and answer or anywhere", kill_submitter),
+    Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker),
+    Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY),
+    Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, POSTGRES_ONLY),
+    Fault("latency", "the network of one process slowed", slow_network, POSTGRES_ONLY),
+    Fault("stall", "the network of one process stalled for longer than its leases", stall_network, POSTGRES_ONLY),
+    Fault("reset", "the connections of one process reset", reset_network, POSTGRES_ONLY),
+    Fault("half-open", "the connections of one process half open, for good", cut_network, POSTGRES_ONLY),
+    Fault("clock", "a clock jumped by an hour", jump_clock),
+    Fault("disk-full", "the disk full under SQLite", fill_store_disk, ("sqlite",)),
+    Fault("log-disk-full", "the disk full under the log store", fill_log_disk),
+    Fault("migration", "two versions of the schema", migrate),
+    Fault("memory", "memory pressure in a child process", press_memory),
+)
+BY_NAME: Final = {fault.name: fault for fault in FAULTS}

@@ -1,0 +1,56 @@
+"""What handlers did, outside the queue: a file that is only ever appended to, one write a line.
+
+L1. A line is written by one ``write`` to a descriptor with O_APPEND: lines of many processes never mix, and a process
+    that is killed leaves a whole line or none.
+L2. An ``end`` stands before the handler returns: so whatever the store says was completed has one.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from uuid import UUID
+
+LEDGER_VARIABLE: Final = "CHAOS_LEDGER"
+
+Event = Literal["start", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    event: Event
+    job_id: UUID
+    attempt: int
+    token: UUID
+
+
+_descriptors: dict[int, int] = {}
+
+
+def append(event: Event, *, job_id: UUID, attempt: int, token: UUID) -> None:
+    """Into the file that $CHAOS_LEDGER names. Any thread, any process."""
+    process = os.getpid()
+    descriptor = _descriptors.get(process)
+    if descriptor is None:
+        descriptor = _descriptors[process] = open_to_append(Path(os.environ[LEDGER_VARIABLE]))
+    write_line(descriptor, f"{event} {job_id} {attempt} {token}")
+
+
+def open_to_append(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def write_line(descriptor: int, line: str) -> None:
+    data = line.encode() + b"\n"
+    if os.write(descriptor, data) != len(data):
+        raise OSError("a line was not written whole")
+
+
+def read(path: Path) -> Iterator[Entry]:
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            event, job_id, attempt, token = line.split()
+            yield Entry("end" if event == "end" else "start", UUID(job_id), int(attempt), UUID(token))

@@ -1,0 +1,125 @@
+"""A network that can be made bad: a TCP proxy between one worker and the database.
+
+P1. ``slow``: every piece of data waits, in both directions.
+P2. ``stall``: nothing passes, nothing is closed; what was held back passes afterwards.
+P3. ``reset``: every connection ends in a reset, in the middle of whatever it was saying.
+P4. ``cut``: the connections that are open become half open, for good: what is sent into them is swallowed, and neither
+    side is told. New ones work.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import Final
+
+CHUNK_BYTES: Final = 65536
+RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER on, zero seconds: closing sends a reset."""
+
+
+class Connection:
+    def __init__(self, *writers: asyncio.StreamWriter) -> None:
+        self._writers = writers
+        self.is_swallowed = False
+
+    def reset(self) -> None:
+        for writer in self._writers:
+            raw: socket.socket | None = writer.get_extra_info("socket")
+            if raw is not None:
+                with contextlib.suppress(OSError):
+                    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            writer.transport.abort()
+
+    def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+
+class Link:
+    """One client's way to the server."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._server_port = host, port
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._delay_seconds = 0.0
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None, "the link is not open"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def close(self) -> None:
+        self.heal()
+        self.reset()
+        if self._server is not None:
+            self._server.close()
+
+    # faults
+
+    def slow(self, delay_seconds: float) -> None:
+        self._delay_seconds = delay_seconds
+
+    def stall(self) -> None:
+        self._flows.clear()
+
+    def heal(self) -> None:
+        self._delay_seconds = 0.0
+        self._flows.set()
+
+    def reset(self) -> int:
+        """Returns how many connections were ended."""
+        connections = list(self._connections)
+        for connection in connections:
+            connection.reset()
+        return len(connections)
+
+    def cut(self) -> int:
+        """Returns how many connections are half open now."""
+        for connection in self._connections:
+            connection.is_swallowed = True
+        return len(self._connections)
+
+    # data
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._flows.wait()
+        try:
+            far_reader, far_writer = await asyncio.open_connection(self._host, self._server_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        connection = Connection(writer, far_writer)
+        self._connections.add(connection)
+        there = asyncio.create_task(self._pump(reader, far_writer, connection))
+        back = asyncio.create_task(self._pump(far_reader, writer, connection))
+        try:
+            await self._until_over(there, back, connection)
+        finally:
+            self._connections.discard(connection)
+            there.cancel()
+            back.cancel()
+            connection.close()
+
+    async def _until_over(self, there: asyncio.Task[None], back: asyncio.Task[None], connection: Connection) -> None:
+        await asyncio.wait([there, back], return_when=asyncio.FIRST_COMPLETED)
+        if connection.is_swallowed and not there.done():
+            # The server hung up, and the client must not hear of it.
+            await there
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                if self._delay_seconds:
+                    await asyncio.sleep(self._delay_seconds)
+                await self._flows.wait()
+                if not connection.is_swallowed:
+                    writer.write(data)
+                    await writer.drain()

@@ -1,0 +1,151 @@
+"""One run on one store: start, strike by the plan, heal, drain, judge."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from signal import SIGUSR2
+from typing import Final
+
+from chaos.checker import Verdict, check
+from chaos.faults import BY_NAME, FAULTS
+from chaos.plan import Strike, plan
+from chaos.world import World, opened
+
+HELD_LEASES: Final = 5
+"""What has to be held for a strike to count."""
+MAX_AT_ONCE: Final = 3
+START_SECONDS: Final = 60.0
+HELD_SECONDS: Final = 30.0
+DRAIN_SECONDS: Final = 120.0
+POLL_SECONDS: Final = 0.1
+SPARE: Final = 1.15
+"""How much faster the submitter goes than the time allows: restarts and outages cost it some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    store: str
+    seed: str
+    jobs: int
+    seconds: float
+    strikes_a_fault: int
+    only: Sequence[str] = ()
+    is_fence_broken: bool = False
+
+    @property
+    def faults(self) -> list[str]:
+        there = [fault.name for fault in FAULTS if self.store in fault.stores]
+        return [name for name in there if not self.only or name in self.only]
+
+
+@dataclass(slots=True)
+class Outcome:
+    store: str
+    verdict: Verdict
+    strikes: Counter[str] = field(default_factory=Counter)
+    """By fault, those that met at least HELD_LEASES leases."""
+    idle_strikes: Counter[str] = field(default_factory=Counter)
+    fewest_held: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict.holds and not self.problems
+
+
+class Run:
+    def __init__(self, settings: Settings, world: World, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._world = world
+        self._say = say
+        self._started = time.monotonic()
+        self.strikes: Counter[str] = Counter()
+        self.idle_strikes: Counter[str] = Counter()
+        self.fewest_held: dict[str, int] = {}
+
+    async def go(self) -> Verdict:
+        world, settings = self._world, self._settings
+        await self._until_held(START_SECONDS)
+        self._started = time.monotonic()
+        strikes = plan(
+            settings.seed, settings.faults, strikes_a_fault=settings.strikes_a_fault, seconds=settings.seconds
+        )
+        await self._strike_all(strikes)
+        await self._until_enough()
+        self._say("healing and draining")
+        await world.submitter.stop()
+        if not await world.drained(timeout_seconds=DRAIN_SECONDS):
+            self._say("not everything has ended")
+        for worker in world.workers:
+            await worker.stop()
+            world.problems += worker.deaths
+        return check(await asyncio.to_thread(world.history))
+
+    async def _strike_all(self, strikes: Sequence[Strike]) -> None:
+        room = asyncio.Semaphore(MAX_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for strike in strikes:
+                await self._until(strike.at_seconds)
+                await room.acquire()
+                task = group.create_task(self._strike(strike))
+                task.add_done_callback(lambda _: room.release())
+
+    async def _until(self, at_seconds: float) -> None:
+        while time.monotonic() - self._started < at_seconds:
+            self._note_enough()
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _strike(self, strike: Strike) -> None:
+        fault, world = BY_NAME[strike.fault], self._world
+        await self._until_held(HELD_SECONDS)
+        held = world.held
+        try:
+            what = await fault.strike(world, Random(strike.seed))
+        except TimeoutError:
+            world.problems.append(f"{fault.name} found nothing to strike")
+            return
+        if held >= HELD_LEASES:
+            self.strikes[fault.name] += 1
+            self.fewest_held[fault.name] = min(held, self.fewest_held.get(fault.name, held))
+        else:
+            self.idle_strikes[fault.name] += 1
+        self._say(f"{fault.name}: {what} ({held} leases)")
+
+    async def _until_held(self, timeout_seconds: float) -> None:
+        ends_at = time.monotonic() + timeout_seconds
+        while self._world.held < HELD_LEASES and time.monotonic() < ends_at:  # noqa: ASYNC110 - the database has no event
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _until_enough(self) -> None:
+        ends_at = time.monotonic() + max(self._settings.seconds, START_SECONDS)
+        while not self._note_enough() and time.monotonic() < ends_at:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _note_enough(self) -> bool:
+        world = self._world
+        if not world.has_enough and world.accepted >= self._settings.jobs:
+            world.has_enough = True
+        if world.has_enough:
+            world.submitter.signal(SIGUSR2)
+        return world.has_enough
+
+
+async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
+    started = time.monotonic()
+    rate = SPARE * settings.jobs / settings.seconds
+    async with opened(settings.store, seed=settings.seed, rate=rate, is_fence_broken=settings.is_fence_broken) as world:
+        one = Run(settings, world, say)
+        verdict = await one.go()
+        return Outcome(
+            store=world.database.name,
+            verdict=verdict,
+            strikes=one.strikes,
+            idle_strikes=one.idle_strikes,
+            fewest_held=one.fewest_held,
+            problems=world.problems,
+            seconds=time.monotonic() - started,
+        )

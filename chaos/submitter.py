@@ -1,0 +1,155 @@
+"""Submits jobs until it is told to stop, and writes down what it was told was accepted.
+
+``python -m chaos.submitter LOG SEED RATE``. Before each submit a line ``try`` with the jobs' IDs, after it a line
+``yes`` or ``no``; a submit without either is unknown: its answer was lost.
+
+SIGUSR1: die at the next commit, before its answer is taken note of. SIGUSR2: enough, from now on only slow jobs, so
+that leases are held until the end. SIGTERM: stop.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chaos import ledger, scale
+from chaos.app import SMALL, app, in_process, in_thread, on_loop
+from holdfast import Call, Workflow, chain, fan_in
+from holdfast.core.errors import HoldfastError, InvalidInput, UsageError
+
+ROUND_SECONDS: Final = 0.1
+SLOW_JOBS_A_ROUND: Final = 2
+BATCH_JOBS: Final = 40
+MAX_BEHIND_JOBS: Final = 1000
+"""After an outage it does not make up for more than this at once."""
+TOO_LARGE: Final = "x" * 1_100_000
+HUNGRY_MEBIBYTES: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Jobs that are accepted together or not at all."""
+
+    calls: Sequence[Call[Any]]
+    submit: Callable[[], Awaitable[Any]]
+
+
+class Submitter:
+    def __init__(self, log: int, rng: random.Random, *, rate: float) -> None:
+        self._log = log
+        self._rng = rng
+        self._rate = rate
+        self._number = 0
+        self.is_stopped = False
+        self.has_enough = False
+        self.dies_at_commit = False
+
+    async def run(self) -> None:
+        store = app.store
+        commit = store.submit
+
+        async def submit(*arguments: Any, **options: Any) -> Any:
+            answer = await commit(*arguments, **options)
+            if self.dies_at_commit:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        setattr(store, "submit", submit)  # noqa: B010 - between commit and answer there is no other place
+        clock = asyncio.get_running_loop().time
+        owed, last = 0.0, clock()
+        while not self.is_stopped:
+            owed = min(owed + (clock() - last) * self._rate, MAX_BEHIND_JOBS)
+            last = clock()
+            groups = [self._slow() for _ in range(SLOW_JOBS_A_ROUND)]
+            owed -= SLOW_JOBS_A_ROUND
+            while owed > 0 and not self.has_enough:
+                group = self._any()
+                owed -= len(group.calls)
+                groups.append(group)
+            await asyncio.gather(*(self._submit(group) for group in groups))
+            await asyncio.sleep(ROUND_SECONDS)
+
+    async def _submit(self, group: Group) -> None:
+        self._number += 1
+        number = self._number
+        ids = ",".join(str(call.id) for call in group.calls)
+        ledger.write_line(self._log, f"try {number} {ids}")
+        try:
+            await group.submit()
+        except (InvalidInput, UsageError):
+            ledger.write_line(self._log, f"no {number}")
+        except HoldfastError:
+            return  # nobody knows
+        else:
+            ledger.write_line(self._log, f"yes {number}")
+
+    # what is submitted
+
+    def _any(self) -> Group:
+        kinds = (self._batch, self._chain, self._fan_in, self._single, self._failing, self._refused)
+        (kind,) = self._rng.choices(kinds, weights=(50, 12, 12, 12, 12, 1))
+        return kind()
+
+    def _call(self, seconds: float = 0.0) -> Call[str]:
+        says = "something" if self._rng.random() < 0.05 else ""
+        (kind,) = self._rng.choices(("loop", "thread", "process"), weights=(80, 15, 5))
+        if kind == "loop":
+            return on_loop.call(seconds, says=says)
+        if kind == "thread":
+            return in_thread.call(seconds, says=says)
+        return in_process.call(seconds, says=says, mebibytes=HUNGRY_MEBIBYTES if self._rng.random() < 0.3 else 0)
+
+    def _many(self, calls: Sequence[Call[str]]) -> Group:
+        return Group(calls, lambda: app.submit_many(calls))
+
+    def _workflow(self, workflow: Workflow[Any]) -> Group:
+        return Group(workflow.calls, workflow.submit)
+
+    def _batch(self) -> Group:
+        return self._many([self._call() for _ in range(self._rng.randint(1, BATCH_JOBS))])
+
+    def _single(self) -> Group:
+        return self._many([self._call()])
+
+    def _slow(self) -> Group:
+        seconds = self._rng.uniform(*scale.SLOW_JOB_SECONDS)
+        (kind,) = self._rng.choices((on_loop, in_thread, in_process), weights=(50, 25, 25))
+        return self._many([kind.call(seconds)])
+
+    def _chain(self) -> Group:
+        return self._workflow(chain(*(self._call() for _ in range(self._rng.randint(2, 4)))))
+
+    def _fan_in(self) -> Group:
+        sources = [self._call() for _ in range(self._rng.randint(2, 6))]
+        return self._workflow(fan_in(*sources, into=self._call()))
+
+    def _failing(self) -> Group:
+        fails = self._rng.choice((1, 2, scale.SMALL_BUDGET))
+        kind = self._rng.choice((on_loop, in_thread))
+        return self._many([kind.options(retry=SMALL).call(fails=fails)])
+
+    def _refused(self) -> Group:
+        return self._many([on_loop.call(), on_loop.call(says=TOO_LARGE)])
+
+
+async def main(log: str, seed: str, rate: str) -> None:
+    submitter = Submitter(ledger.open_to_append(Path(log)), random.Random(seed), rate=float(rate))
+    loop = asyncio.get_running_loop()
+    for number, flag in {
+        signal.SIGTERM: "is_stopped",
+        signal.SIGINT: "is_stopped",
+        signal.SIGUSR1: "dies_at_commit",
+        signal.SIGUSR2: "has_enough",
+    }.items():
+        loop.add_signal_handler(number, setattr, submitter, flag, True)
+    async with app:
+        await submitter.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

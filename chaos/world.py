@@ -1,0 +1,204 @@
+"""One store under fire: its database, its workers, its submitter, and what faults may do to them."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from chaos import ledger
+from chaos.clock import CLOCK_VARIABLE, Clock
+from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
+from chaos.disks import Disk
+from chaos.fence import FENCE_VARIABLE
+from chaos.history import History, read_groups
+from chaos.processes import Program
+from chaos.proxy import Link
+from holdfast.wiring import LOGS_VARIABLE, URL_VARIABLE
+from tests.servers import PostgresServer
+from tests.servers.process import wait_until
+
+WORKERS: Final = 4
+CONCURRENCY: Final = 10
+QUEUES: Final = "loop=4,thread=2,process=2"
+PROCESS_SLOTS: Final = 3
+STORE_DISK_BYTES: Final = 512 * 1024 * 1024
+LOG_DISK_BYTES: Final = 64 * 1024 * 1024
+WATCH_SECONDS: Final = 0.25
+
+
+class World:
+    def __init__(self, folder: Path, *, seed: str, rate: float, is_fence_broken: bool = False) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.rate = rate
+        self.server: PostgresServer | None = None
+        self.store_disk: Disk | None = None
+        self.log_disk = Disk(folder / "logs", size_bytes=LOG_DISK_BYTES)
+        self.workers: list[Program] = []
+        self.links: list[Link] = []
+        """One a worker, in their order, and the submitter's last; none on SQLite."""
+        self.clocks: list[Clock] = []
+        """One a worker; on SQLite one for all: there the store's clock is the machine's."""
+        self.problems: list[str] = []
+        self.is_migrated = False
+        self.database: Database
+        self.submitter: Program
+        self.held = 0
+        self.accepted = 0
+        self.has_enough = False
+        self._is_fence_broken = is_fence_broken
+
+    # beginning and end
+
+    async def open_postgres(self) -> None:
+        self.server = await asyncio.to_thread(_started)
+        self.database = database = PostgresDatabase(self.server)
+        await database.create()
+        port = urlsplit(database.url).port
+        assert port is not None
+        self.links = [Link("127.0.0.1", port) for _ in range(WORKERS + 1)]
+        for link in self.links:
+            await link.open()
+        self.clocks = [Clock(self.folder / f"clock-{number}") for number in range(WORKERS)]
+        self._start_programs([_through(database.url, link) for link in self.links], clocks=self.clocks)
+
+    async def open_sqlite(self) -> None:
+        self.store_disk = Disk(self.folder / "store", size_bytes=STORE_DISK_BYTES)
+        self.database = database = SQLiteDatabase(self.store_disk.folder / "jobs.db")
+        await database.create()
+        clock = Clock(self.folder / "clock")
+        self.clocks = [clock]
+        self._start_programs([database.url] * (WORKERS + 1), clocks=[clock] * (WORKERS + 1))
+
+    def _start_programs(self, urls: list[str], *, clocks: list[Clock]) -> None:
+        *worker_urls, submitter_url = urls
+        for number, url in enumerate(worker_urls):
+            self.workers.append(
+                Program(
+                    f"worker-{number}",
+                    lambda _, number=number: self.worker_command(f"worker-{number}"),  # type: ignore[misc]
+                    environment=self._environment(url, clocks[number]),
+                    log=self.folder / f"worker-{number}.log",
+                    may_be_refused=lambda: self.is_migrated,
+                )
+            )
+        self.submitter = Program(
+            "submitter",
+            self._submitter_command,
+            environment=self._environment(submitter_url, clocks[-1] if len(clocks) > WORKERS else None),
+            log=self.folder / "submitter.log",
+            may_be_refused=lambda: True,
+        )
+        for program in (*self.workers, self.submitter):
+            program.start()
+
+    def worker_command(self, name: str) -> list[str]:
+        command = [sys.executable, "-m", "holdfast", "worker", "chaos.app:app", "--name", name, "--grace", "5"]
+        return [*command, "--concurrency", str(CONCURRENCY), "--queues", QUEUES, "--limit", f"process={PROCESS_SLOTS}"]
+
+    def _submitter_command(self, starts: int) -> list[str]:
+        log = self.folder / f"submits-{starts}"
+        return [sys.executable, "-m", "chaos.submitter", str(log), f"{self.seed}-{starts}", str(self.rate)]
+
+    def _environment(self, url: str, clock: Clock | None) -> dict[str, str]:
+        environment = {
+            URL_VARIABLE: url,
+            LOGS_VARIABLE: str(self.log_disk.folder / "jobs"),
+            ledger.LEDGER_VARIABLE: str(self.folder / "ledger"),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if clock is not None:
+            environment[CLOCK_VARIABLE] = str(clock.path)
+        if self._is_fence_broken:
+            environment[FENCE_VARIABLE] = "1"
+        return environment
+
+    def environment_of_a_worker(self) -> dict[str, str]:
+        """For one more: straight to the database."""
+        return {**os.environ, **self._environment(self.database.url, None)}
+
+    async def close(self) -> None:
+        programs = [*self.workers, *([self.submitter] if hasattr(self, "submitter") else [])]
+        for program in programs:
+            program.kill()
+        for program in programs:
+            await program.wait_ended()
+        for link in self.links:
+            await link.close()
+        if self.server is not None:
+            await asyncio.to_thread(self.server.close)
+        for disk in (self.log_disk, self.store_disk):
+            if disk is not None:
+                disk.close()
+
+    # watching
+
+    async def watch(self) -> None:
+        """Keeps ``held`` and ``accepted`` up to date, as far as the database can be asked."""
+        while True:
+            try:
+                self.held = await asyncio.to_thread(self.database.held)
+                if not self.has_enough:
+                    self.accepted = await asyncio.to_thread(self.database.accepted)
+            except Away:
+                self.held = 0
+            await asyncio.sleep(WATCH_SECONDS)
+
+    @property
+    def pids(self) -> list[int]:
+        return [pid for worker in self.workers if (pid := worker.pid) is not None]
+
+    async def drained(self, *, timeout_seconds: float) -> bool:
+        """Until every job has ended."""
+
+        def is_drained() -> bool:
+            try:
+                return self.database.open_jobs() == 0
+            except Away:
+                return False
+
+        return await asyncio.to_thread(wait_until, is_drained, timeout_seconds=timeout_seconds)
+
+    def history(self) -> History:
+        return History(
+            groups=read_groups(sorted(self.folder.glob("submits-*"))),
+            ledger=list(ledger.read(self.folder / "ledger")),
+            stored=self.database.read(),
+        )
+
+
+@asynccontextmanager
+async def opened(store: str, *, seed: str, rate: float, is_fence_broken: bool = False) -> AsyncIterator[World]:
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
+    world = World(folder, seed=seed, rate=rate, is_fence_broken=is_fence_broken)
+    watch: asyncio.Task[None] | None = None
+    try:
+        await (world.open_postgres() if store == "postgres" else world.open_sqlite())
+        watch = asyncio.create_task(world.watch())
+        yield world
+    finally:
+        if watch is not None:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+        await world.close()
+        if "CHAOS_KEEP" not in os.environ:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(folder)
+
+
+def _started() -> PostgresServer:
+    server = PostgresServer()
+    server.start()
+    return server
+
+
+def _through(url: str, link: Link) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{link.port}"))
