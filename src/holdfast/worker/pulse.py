@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.core import limits
 from holdfast.core.commands import HeartbeatAnswer, Settlement
-from holdfast.core.errors import HoldfastError
 from holdfast.core.ports import Store
 from holdfast.worker.handler import Isolation
 from holdfast.worker.leases import Leases
@@ -199,9 +198,11 @@ class Pulse:
             for one in blocked
         ]
         try:
-            await store.settle(settlements)
-        except HoldfastError as error:
-            LOG.warning("settle: %s", error, extra={"event": "unavailable"})
+            # The next heartbeat waits for it, and tries it again (B1, B3).
+            async with asyncio.timeout(self._timeout_seconds / 2):
+                await store.settle(settlements)
+        except Exception as error:
+            LOG.warning("settle: %s", str(error) or "no answer", extra={"event": "unavailable"})
             return
         for one in blocked:
             one.is_settled = True

@@ -53,3 +53,8 @@ def raising(error: Exception) -> Deed:
         raise error
 
     return deed
+
+
+async def never() -> None:
+    """No answer, ever."""
+    await asyncio.Event().wait()

@@ -6,10 +6,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import NewJob, Tick
+from holdfast.core.errors import Unavailable
+from holdfast.core.failures import Category
+from holdfast.core.job import Timeouts
+from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.wiring import create_store
 from holdfast.worker.context import Context
-from tests.integration.worker.world import SOON, World, eventually, slots_of
+from tests.integration.worker.awkward import Awkward, Deed, Gate, never, raising
+from tests.integration.worker.conftest import on
+from tests.integration.worker.world import PATIENCE_SECONDS, SOON, World, eventually, slots_of
 
 
 async def test_what_runs_is_finished_within_the_grace_time(world: World) -> None:
@@ -93,6 +100,94 @@ async def test_what_was_claimed_ahead_is_handed_back(world: World) -> None:
         assert (await world.job(job.id)).attempt == 0
 
 
+@pytest.mark.parametrize("is_leased", [True, False])
+async def test_what_a_claim_under_way_gets_is_handed_back_while_the_rest_is_finished(
+    world: World, is_leased: bool
+) -> None:
+    """The claim of the first queue is answered, that of the second is not: it is stopped before the store has done it,
+    or between its commit and its answer. A long job of the second queue keeps the worker for its grace time."""
+    started, go_on = asyncio.Event(), asyncio.Event()
+    gate = Gate()
+
+    async def long() -> None:
+        started.set()
+        await go_on.wait()
+
+    async def short() -> None:
+        raise AssertionError("must not run")
+
+    world.handle(long), world.handle(short)
+    store = Awkward(world.store, after={"claim": gate}) if is_leased else Awkward(world.store, claim=gate)
+    await world.submit("long", queue="second")
+    worker = world.new_worker(
+        store=store, queues=("first", "second"), limits={"first": 2}, concurrency=4, grace_seconds=3600.0
+    )
+    async with worker:
+        await started.wait()
+        gate.shut()
+        jobs = [NewJob(id=uuid4(), type="short", queue=queue, retry=SOON) for queue in ("first", "second")]
+        await world.submit_all(jobs)
+        await gate.met.wait()
+        if is_leased:
+            # The first queue's claim has met the gate: on to the second's.
+            gate.met.clear()
+            gate.open()
+            gate.shut()
+            await gate.met.wait()
+        worker.stop()
+        for job in jobs:
+            handed_back = await world.until(job.id, State.SCHEDULED)
+            assert (handed_back.attempt, handed_back.lease) == (0, None)
+        assert not worker._stopped.is_set()
+        go_on.set()
+    for job in jobs:
+        assert (await world.job(job.id)).state is State.SCHEDULED
+        assert await world.store.read_attempts(job.id) == []
+
+
+@on("sqlite", "postgres")
+@pytest.mark.parametrize("mishap", [None, raising(Unavailable("away")), raising(RuntimeError("a bug")), never])
+async def test_a_worker_whose_last_job_the_heartbeat_settles_stops(
+    world: World, monkeypatch: pytest.MonkeyPatch, mishap: Deed | None
+) -> None:
+    """A coroutine blocks the loop past its timeout while the worker drains: B4 ends its job, and so the drain.
+
+    Whatever goes wrong with the first try, the next heartbeat tries again.
+    """
+    monkeypatch.setattr("holdfast.worker.pulse.BLOCKED_SECONDS", 0.1)
+    started = asyncio.Event()
+    settled = threading.Event()
+    mishaps = [] if mishap is None else [mishap]
+
+    async def fail_once() -> None:
+        if mishaps:
+            await mishaps.pop()()
+
+    async def note() -> None:
+        settled.set()
+
+    async def block() -> None:
+        started.set()
+        await asyncio.sleep(0)
+        settled.wait(PATIENCE_SECONDS)
+
+    job_id = await world.submit(world.handle(block), timeouts=Timeouts(execution=0.1), retry=Retry(max_attempts=1))
+    worker = world.new_worker(
+        grace_seconds=3600.0,
+        tick=Tick(worker_timeout_seconds=1.0),
+        create_pulse_store=lambda: Awkward(create_store(world.url), settle=fail_once, after={"settle": note}),
+    )
+    await worker.start()
+    await started.wait()
+    worker.stop()
+    await asyncio.wait_for(worker.wait_stopped(), PATIENCE_SECONDS)
+    job = await world.job(job_id)
+    assert (job.state, job.lease, len(worker._leases)) == (State.DEAD_LETTER, None, 0)
+    assert job.failure is not None
+    assert job.failure.category is Category.TIMEOUT
+    assert not mishaps
+
+
 async def test_a_worker_that_left_is_not_alive(world: World) -> None:
     async with world.worker() as worker:
         assert [one.id for one in await world.store.read_workers()] == [worker.id]
@@ -101,8 +196,6 @@ async def test_a_worker_that_left_is_not_alive(world: World) -> None:
 
 async def test_it_keeps_its_leases_alive_while_it_drains(world: World) -> None:
     """With a worker timeout far below what the drain takes, a second worker's tick would reclaim the job."""
-    from holdfast.core.commands import Tick
-
     started, go_on = asyncio.Event(), asyncio.Event()
     runs: list[UUID] = []
 
