@@ -6,6 +6,7 @@ import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -103,6 +104,38 @@ async def test_a_running_jobs_log_can_be_read(logging_world: World, monkeypatch:
         await world.until(job_id)
 
 
+@pytest.mark.parametrize("error", [Unavailable("the bucket is gone"), RuntimeError("a bug in the log store")])
+async def test_a_log_that_could_not_be_written_is_written_later(
+    logging_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The only line was printed before the first try failed: it is not taken for written."""
+    monkeypatch.setattr("holdfast.worker.worker.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("holdfast.worker.worker.LOG_FLUSH_SECONDS", 0.02)
+    world = logging_world
+    assert world.logs is not None
+    real, failed, go_on = world.logs, asyncio.Event(), asyncio.Event()
+
+    async def fail_once(entry: LogKey, data: bytes) -> None:
+        monkeypatch.undo()  # no more looks: the end of the attempt has to try again
+        failed.set()
+        raise error
+
+    monkeypatch.setattr(real, "write", fail_once)
+
+    async def speak() -> None:
+        print("the only line")  # noqa: T201
+        await go_on.wait()
+
+    job_id = await world.submit(world.handle(speak))
+    async with world.worker():
+        await failed.wait()
+        go_on.set()
+        job = await world.until(job_id)
+    assert job.state is State.COMPLETED
+    (log,) = await real.read(job_id, created_at=job.created_at)
+    assert messages(log) == [("stdout", "the only line")]
+
+
 class BrokenLogs:
     async def open(self) -> None: ...
 
@@ -116,6 +149,26 @@ class BrokenLogs:
 
     async def remove_before(self, day: date) -> int:
         raise Unavailable("the bucket is gone")
+
+
+async def test_a_log_store_that_does_not_answer_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.worker.reporter.LOG_WRITE_SECONDS", 0.05)
+    tries: list[UUID] = []
+
+    class SilentLogs(BrokenLogs):
+        async def write(self, entry: LogKey, data: bytes) -> None:
+            tries.append(entry.job_id)
+            await asyncio.Event().wait()
+
+    world.logs = SilentLogs()
+
+    async def speak() -> None:
+        print("into the void")  # noqa: T201
+
+    job_id = await world.submit(world.handle(speak))
+    async with world.worker(concurrency=1):
+        job = await world.until(job_id)
+    assert (job.state, tries) == (State.COMPLETED, [job_id])
 
 
 async def test_a_log_store_that_fails_fails_no_job(world: World) -> None:
