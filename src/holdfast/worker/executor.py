@@ -13,7 +13,6 @@ import contextlib
 import contextvars
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -93,9 +92,7 @@ class Executor:
         self.running[job.lease.token] = running
         if self._timer is None or self._timer.when() > running.deadline:
             self._watch(running.deadline)
-        task = self._loop.create_task(self._run(running), context=self._context.copy())
-        task.add_done_callback(partial(self._require_outcome, running))
-        running.stop = task.cancel
+        running.task = self._loop.create_task(self._run(running), context=self._context.copy())
 
     @property
     def stuck(self) -> list[Running]:
@@ -142,16 +139,27 @@ class Executor:
     # one attempt
 
     async def _run(self, running: Running) -> None:
-        running.capture.activate()  # for this task, which ends with the attempt
-        if running.handler.isolation is Isolation.LOOP and not self._middleware and not running.job.has_dependencies:
-            outcome = await self._on_loop(running, None)
-        else:
-            outcome = await self._prepared(running)
-        if os.getpid() != self._process_id:
-            os._exit(EXIT_FORKED)
-        running.has_outcome = True
-        if not running.capture.is_empty:
-            await self._write_log(running)
+        """The task of one attempt. It is not cancelled before its first step: only from here on is there a ``stop``."""
+        job = running.job
+        try:
+            running.capture.activate()  # for this task, which ends with the attempt
+            if running.ending is not None:
+                outcome = _ended(running)
+            elif running.handler.isolation is Isolation.LOOP and not self._middleware and not job.has_dependencies:
+                running.stop = running.cancel
+                outcome = await self._on_loop(running, None)
+            else:
+                running.stop = running.cancel
+                outcome = await self._prepared(running)
+            if os.getpid() != self._process_id:
+                os._exit(EXIT_FORKED)
+            running.has_outcome = True
+            if not running.capture.is_empty:
+                await self._write_log(running)
+        except BaseException as error:
+            # The net under X1: whatever went wrong around the handler, the attempt has an end.
+            running.has_outcome = True
+            outcome = self._unsuccessful(running, error, None)
         self._finish(running, outcome)
 
     async def _write_log(self, running: Running) -> None:
@@ -163,16 +171,6 @@ class Executor:
         if not running.is_stuck or running.handler.isolation is not Isolation.THREAD:
             self._free(running)
         self._settle(running, outcome)
-
-    def _require_outcome(self, running: Running, task: asyncio.Task[None]) -> None:
-        """The net under X1: an attempt whose task was ended before it came to its end, or to its first step."""
-        if task.cancelled():
-            error: BaseException | None = asyncio.CancelledError("ended before it was done")
-        else:
-            error = task.exception()
-        if error is not None:
-            running.has_outcome = True
-            self._finish(running, self._unsuccessful(running, error, None))
 
     async def _on_loop(self, running: Running, execution: Execution | None) -> Outcome:
         handler, job = running.handler, running.job
@@ -295,8 +293,10 @@ class Executor:
     def _give_up(self, running: Running) -> None:
         """X3: it was told to stop long ago."""
         if not running.has_outcome and not running.is_settled:
-            running.is_stuck = True
+            running.is_stuck = running.task is not None and not running.task.done()
             self._settle(running, _ended(running))
+            if not running.is_stuck:
+                self._free(running)
 
     def _settle(self, running: Running, outcome: Outcome) -> None:
         if running.is_settled:

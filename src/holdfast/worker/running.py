@@ -38,6 +38,7 @@ class Running:
         "logged_version",
         "started",
         "stop",
+        "task",
         "unreported",
     )
 
@@ -49,6 +50,7 @@ class Running:
         self.deadline = now + self.execution_seconds
         """When it has run for too long, by the loop's clock."""
         self.ending: Ending | None = None
+        self.task: asyncio.Task[None] | None = None
         self.stop: Callable[[], object] | None = None
         """Ends the handler, as far as that can be done from outside."""
         self.has_outcome = False
@@ -80,6 +82,11 @@ class Running:
         self.capture.note(f"ended by {ending}", level="WARNING")
         if self.stop is not None:
             self.stop()
+
+    def cancel(self) -> None:
+        """Stop the coroutine, or whoever waits for the thread or process."""
+        assert self.task is not None
+        self.task.cancel()
 
     # the channel
 
