@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Self
 from uuid import uuid4
 
 import pytest
@@ -49,6 +50,14 @@ class Deaf:
             self.done.set()
 
         world.handle(deaf)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        # Also after a test that failed: nothing else ends it.
+        self._is_released = True
+        self._told.set()
 
     def speak(self) -> None:
         self._told.set()
@@ -100,7 +109,7 @@ async def until_nothing_is_unsaid(worker: Worker) -> None:
 async def test_what_a_coroutine_says_after_its_timeout_changes_nothing(world: World) -> None:
     deaf = Deaf(world)
     job_id = await world.submit("deaf", timeouts=Timeouts(execution=0.05))
-    async with world.worker(concurrency=1) as worker:
+    async with world.worker(concurrency=1) as worker, deaf:
         taken = await take_over_when_settled(world, worker)
         assert (taken.id, taken.attempt) == (job_id, 2)
         await deaf.release()
@@ -118,7 +127,7 @@ async def test_what_a_coroutine_says_after_its_lease_was_lost_changes_nothing(wo
     """Its progress is the first to hear of the loss; deaf as it is, its slot then counts as stuck."""
     deaf = Deaf(world)
     await world.submit("deaf")
-    async with world.worker(concurrency=1, heartbeat_seconds=3600.0, tick=None, grace_seconds=0.0) as worker:
+    async with world.worker(concurrency=1, heartbeat_seconds=3600.0, tick=None, grace_seconds=0.0) as worker, deaf:
         await deaf.started.wait()
         await eventually_lost(world)
         taken = await take_over(world)
@@ -138,7 +147,7 @@ async def test_an_attempt_that_has_ended_says_nothing_more_although_its_end_is_n
     deaf = Deaf(world)
     gate = Gate(is_open=False)
     job_id = await world.submit("deaf", timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
-    async with world.worker(store=Awkward(world.store, settle=gate), concurrency=1) as worker:
+    async with world.worker(store=Awkward(world.store, settle=gate), concurrency=1) as worker, deaf:
         await gate.met.wait()
         await deaf.release()
         await until_nothing_is_unsaid(worker)
