@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "src/**/*.md", "benchmarks/*.md", "examples/*.md")
 DOCUMENTS = [path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
 DATABASE = "postgresql://localhost/app"
-OURS = ("HOLDFAST_URL", "HOLDFAST_LOGS", "WORKER_ID")
+OURS = ("HOLDFAST_URL", "HOLDFAST_LOGS", "HOLDFAST_KEY", "WORKER_ID")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in OURS}
 
 

@@ -15,6 +15,7 @@ from holdfast.cli import (
     dev,
     job,
     jobs,
+    keys,
     migrate,
     queues,
     replay,
@@ -28,11 +29,28 @@ from holdfast.cli.exits import MEANINGS, Exit, exit_of
 from holdfast.cli.output import abandon, finish, note, tolerate_any_encoding
 from holdfast.core.errors import HoldfastError
 
-COMMANDS: Final = (dev, worker, submit, jobs, job, cancel, replay, dead, queues, workers, cron, top, migrate, bench)
+COMMANDS: Final = (
+    dev,
+    worker,
+    submit,
+    jobs,
+    job,
+    cancel,
+    replay,
+    dead,
+    queues,
+    workers,
+    cron,
+    top,
+    migrate,
+    keys,
+    bench,
+)
 """In the order of the help: first what a newcomer needs."""
 ENVIRONMENT: Final = {
     "HOLDFAST_URL": "the database: sqlite:///jobs.db, postgresql://user@host/database",
     "HOLDFAST_LOGS": "where execution logs are kept: a folder, s3://bucket/prefix, off",
+    "HOLDFAST_KEY": "the API key that `keys check` is asked about",
     "NO_COLOR": "no colours",
 }
 

@@ -57,7 +57,8 @@ def _examples(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _is_argument(action: argparse.Action) -> bool:
-    return not isinstance(action, argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction)  # noqa: SLF001
+    is_ours = not isinstance(action, argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction)  # noqa: SLF001
+    return is_ours and action.help != argparse.SUPPRESS
 
 
 def _row(action: argparse.Action) -> tuple[str, str]:

@@ -6,6 +6,7 @@ items and is refused as a whole. What needs the database (does the dependency ex
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from math import inf, isfinite
@@ -14,6 +15,7 @@ from unicodedata import category
 from uuid import UUID
 
 from holdfast.core import limits
+from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
 from holdfast.core.commands import (
     Claim,
     Completed,
@@ -122,14 +124,18 @@ def _character_faults(index: int, field: str, text: str) -> Iterable[Fault]:
 
 def _queue_faults(index: int, field: str, queue: Any) -> Iterable[Fault]:
     """Names of queues stand in lines: in notifications, on terminals, in metrics."""
-    if not isinstance(queue, str):
-        yield from _text_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
+    return _line_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
+
+
+def _line_faults(index: int, field: str, text: Any, most: int) -> Iterable[Fault]:
+    if not isinstance(text, str):
+        yield from _text_faults(index, field, text, most)
         return
-    if queue.isascii() and queue.isprintable() and 1 <= len(queue) <= limits.MAX_QUEUE_CHARACTERS:
+    if text.isascii() and text.isprintable() and 1 <= len(text) <= most:
         return
-    yield from _text_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
+    yield from _text_faults(index, field, text, most)
     # NUL has its own fault.
-    if any(category(character) in ("Cc", "Zl", "Zp") and character != "\0" for character in queue):
+    if any(category(character) in ("Cc", "Zl", "Zp") and character != "\0" for character in text):
         yield Fault(item=index, field=field, problem="contains a line break or another control character")
 
 
@@ -284,6 +290,38 @@ def _list_faults(field: str, texts: Any, most: int) -> Iterable[Fault]:
             yield from _queue_faults(0, field, text)
         else:
             yield from _text_faults(0, field, text, limits.MAX_TYPE_CHARACTERS)
+
+
+def require_valid_key(new: NewKey) -> None:
+    faults = [*_id_faults(0, new.id), *_line_faults(0, "name", new.name, limits.MAX_API_KEY_NAME_CHARACTERS)]
+    faults += _scope_faults(new.scopes)
+    faults += _digest_faults(new.digest)
+    if new.expires_in_seconds is not None:
+        longest = limits.MAX_API_KEY_SECONDS
+        faults += _seconds_faults(0, "expires_in_seconds", new.expires_in_seconds, least=0.001, most=longest)
+    if faults:
+        raise InvalidInput([replace(fault, subject="key") for fault in faults])
+
+
+def _scope_faults(scopes: Any) -> Iterable[Fault]:
+    known = ", ".join(Scope)
+    if not isinstance(scopes, frozenset):
+        yield Fault(field="scopes", problem=f"are {type(scopes).__name__}, not a frozenset of Scope", limit=known)
+    elif not scopes:
+        yield Fault(field="scopes", problem="are none", limit=known)
+    else:
+        for scope in sorted((one for one in scopes if not isinstance(one, Scope)), key=repr):
+            yield Fault(field="scopes", problem=f"name {scope!r}, which is no Scope", limit=known)
+
+
+def _digest_faults(digest: Any) -> Iterable[Fault]:
+    if not isinstance(digest, bytes) or len(digest) != DIGEST_BYTES:
+        yield Fault(field="digest", problem="is no SHA-256", limit=f"{DIGEST_BYTES} bytes")
+
+
+def require_valid_key_id(key_id: UUID) -> None:
+    if faults := list(_id_faults(0, key_id)):
+        raise InvalidInput([replace(fault, subject="key") for fault in faults])
 
 
 def require_valid_fires(fires: Sequence[Fire]) -> None:

@@ -7,12 +7,17 @@
     │   └── InvalidInput          one fault a field, all of them named
     ├── NotFound                no such thing (any more)
     │   ├── JobNotFound
-    │   └── WorkerNotFound        register (again) before claiming
+    │   ├── WorkerNotFound        register (again) before claiming
+    │   └── KeyNotFound
     ├── Conflict                the state of things forbids it
     │   ├── StaleLease            the lease was lost; drop the work
     │   ├── InvalidTransition     the transition table has no such row
     │   ├── IdempotencyConflict   the key belongs to another payload
-    │   └── DependencyConflict    replay the dependency instead
+    │   ├── DependencyConflict    replay the dependency instead
+    │   └── KeyConflict           the ID belongs to another API key; make a new one
+    ├── AccessDenied            show another API key
+    │   ├── KeyRefused            it is no key, or good for nothing (any more)
+    │   └── ScopeMissing          it is good, but not for this
     ├── JobFailed               the job whose result was asked for has none
     │   └── JobCancelled
     ├── WorkerStuck             handlers that do not return hold its slots; start it anew
@@ -27,7 +32,8 @@ Every leaf has a stable ``code`` and carries its data as attributes. What handle
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -53,10 +59,12 @@ class Fault:
     problem: str
     limit: str | None = None
     item: int = 0
+    subject: str | None = None
+    """What the field belongs to, where that is no job of a batch."""
 
     def __str__(self) -> str:
         bound = f" (limit: {self.limit})" if self.limit is not None else ""
-        return f"job {self.item}: {self.field}: {self.problem}{bound}"
+        return f"{self.subject or f'job {self.item}'}: {self.field}: {self.problem}{bound}"
 
 
 class InvalidInput(UsageError):
@@ -87,6 +95,14 @@ class WorkerNotFound(NotFound):
     def __init__(self, worker_id: UUID) -> None:
         self.worker_id = worker_id
         super().__init__(f"worker {worker_id} is not registered, or was given up for lost: register it, then claim")
+
+
+class KeyNotFound(NotFound):
+    code = "key_not_found"
+
+    def __init__(self, key_id: UUID) -> None:
+        self.key_id = key_id
+        super().__init__(f"no API key {key_id}; `holdfast keys` lists them")
 
 
 class Conflict(HoldfastError):
@@ -139,6 +155,54 @@ class DependencyConflict(Conflict):
             f"job {job_id} ended because its dependency {dependency_id} did; "
             f"replay {dependency_id}, and this job comes back with it"
         )
+
+
+class KeyConflict(Conflict):
+    code = "key_conflict"
+
+    def __init__(self, key_id: UUID) -> None:
+        self.key_id = key_id
+        super().__init__(f"another API key has the ID {key_id} already; make one with an ID of its own")
+
+
+class AccessDenied(HoldfastError):
+    """Nobody may pass. Says nothing of keys that the caller has not proved to hold."""
+
+    code = "access_denied"
+
+
+class Refusal(StrEnum):
+    MALFORMED = "malformed"
+    UNKNOWN = "unknown"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
+_REFUSALS: Final = {
+    Refusal.MALFORMED: "what was shown is no API key: one reads hf_, 22 characters, _ and 43 more; was it cut off?",
+    Refusal.UNKNOWN: "this API key is not known here; make one: holdfast keys create",
+    Refusal.REVOKED: "this API key was revoked; make another one: holdfast keys create",
+    Refusal.EXPIRED: "this API key has expired; make another one: holdfast keys create",
+}
+
+
+class KeyRefused(AccessDenied):
+    """Nothing of what was shown is in the message: it may stand in a log."""
+
+    code = "key_refused"
+
+    def __init__(self, reason: Refusal) -> None:
+        self.reason = reason
+        super().__init__(_REFUSALS[reason])
+
+
+class ScopeMissing(AccessDenied):
+    code = "scope_missing"
+
+    def __init__(self, *, scope: str, name: str) -> None:
+        self.scope = scope
+        self.name = name
+        super().__init__(f"API key {name!r} is not good for {str(scope)!r}; show one that has this scope")
 
 
 class JobFailed(HoldfastError):

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -50,7 +51,27 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
-class Store(Protocol):
+class Registry(Protocol):
+    """API keys, in the same database as the jobs (A1 to A4 in ``core/access``)."""
+
+    async def add_key(self, new: NewKey) -> ApiKey:
+        """Keep a key; who repeats it finds it as it is by now. KeyConflict where the ID belongs to another one."""
+        ...
+
+    async def revoke_key(self, key_id: UUID) -> ApiKey:
+        """For good; the first time counts. Raises KeyNotFound."""
+        ...
+
+    async def find_key(self, key_id: UUID) -> StoredKey | None:
+        """With the digest and the time: what ``require_access`` decides from."""
+        ...
+
+    async def read_keys(self) -> list[ApiKey]:
+        """All there ever were, oldest first."""
+        ...
+
+
+class Store(Registry, Protocol):
     async def open(self) -> None:
         """Connect and check the schema: SchemaMissing or SchemaMismatch say what to run."""
         ...

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from uuid import UUID
 
+from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -151,6 +152,18 @@ class FaultyStore:
 
     async def read_cron(self) -> CronState:
         return await self._do("read_cron", self._store.read_cron)
+
+    async def add_key(self, new: NewKey) -> ApiKey:
+        return await self._do("add_key", lambda: self._store.add_key(new))
+
+    async def revoke_key(self, key_id: UUID) -> ApiKey:
+        return await self._do("revoke_key", lambda: self._store.revoke_key(key_id))
+
+    async def find_key(self, key_id: UUID) -> StoredKey | None:
+        return await self._do("find_key", lambda: self._store.find_key(key_id))
+
+    async def read_keys(self) -> list[ApiKey]:
+        return await self._do("read_keys", self._store.read_keys)
 
     async def pause(self, queue: str) -> None:
         await self._do("pause", lambda: self._store.pause(queue))

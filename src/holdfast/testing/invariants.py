@@ -24,7 +24,7 @@ async def snapshot(store: Store) -> tuple[Any, ...]:
     queues = sorted((q.name, q.is_paused, sorted(q.counts.items())) for q in await store.read_queues())
     jobs = await read_all(store)
     attempts = [await store.read_attempts(job.id) for job in jobs if job.lease_version]
-    return queues, jobs, attempts, (await store.read_cron()).slots
+    return queues, jobs, attempts, (await store.read_cron()).slots, await store.read_keys()
 
 
 async def require_consistent(store: Store) -> None:

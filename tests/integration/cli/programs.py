@@ -21,7 +21,16 @@ from typing import Any, Self
 LONG_SECONDS = 60.0
 """Far more than anything here takes."""
 COLUMNS, LINES = 100, 30
-CLEARED = ("HOLDFAST_URL", "HOLDFAST_LOGS", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "WORKER_ID")
+CLEARED = (
+    "HOLDFAST_URL",
+    "HOLDFAST_LOGS",
+    "HOLDFAST_KEY",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "LINES",
+    "WORKER_ID",
+)
 COMMAND = (sys.executable, "-m", "holdfast")
 DONE, NOT_DONE, WRONG, INTERRUPTED = 0, 1, 2, 130
 

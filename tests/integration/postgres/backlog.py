@@ -6,7 +6,20 @@ JOBS = 200_000
 READY = 120_000
 RUNNING = 5_000
 WAITING = 20_000
-FILLED = ("job", "ready", "waiting", "running", "ended", "edge", "note", "attempt", "tag", "idempotency", "cron_slot")
+FILLED = (
+    "job",
+    "ready",
+    "waiting",
+    "running",
+    "ended",
+    "edge",
+    "note",
+    "attempt",
+    "tag",
+    "idempotency",
+    "cron_slot",
+    "api_key",
+)
 
 # seq:  1 … READY are ready, then RUNNING are running, then WAITING are waiting, the rest has ended.
 FILL = f"""
@@ -71,6 +84,9 @@ SELECT 'example', n::text, gen_random_uuid(), '', now() + interval '1 day' FROM 
 INSERT INTO holdfast.cron_slot (name, slot, fired_at, job_id)
 SELECT 'cron-' || n % 50, now() - (40000 - n) * interval '1 second', now(), gen_random_uuid()
 FROM generate_series(1, 40000) n;
+
+INSERT INTO holdfast.api_key (id, name, scopes, digest, created_at)
+SELECT gen_random_uuid(), 'ci', '{{read}}', sha256(n::text::bytea), now() FROM generate_series(1, 40000) n;
 
 INSERT INTO holdfast.tally (queue, state, delta)
 SELECT 'queue-' || n % 20, 'SCHEDULED', {READY} / 20 FROM generate_series(0, 19) n;

@@ -26,6 +26,7 @@ OTHERS = (
     "tally",
     "beat",
     "cron_slot",
+    "api_key",
 )
 TABLES = (*STANDS, *OTHERS)
 

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from holdfast.core.access import NewKey, Scope
 from holdfast.core.commands import Submit
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Unavailable
@@ -146,6 +147,23 @@ async def test_a_program_of_the_first_version_that_is_still_open_goes_on(
     await fetch(fresh, first)
     async with opened(fresh) as store:
         assert {worker.queues for worker in await store.read_workers()} == {()}
+
+
+async def test_a_database_without_keys_is_given_a_place_for_them(new_database: NewDatabase, url: str) -> None:
+    """What stands in the tables of the version before stays as it was."""
+    fresh = new_database()
+    await migrate.upgrade(fresh, revision="0002")
+    slot = "INSERT INTO holdfast.cron_slot (name, slot, fired_at) VALUES ('nightly', now(), now())"
+    await fetch(fresh, slot)
+    assert "run: holdfast migrate" in await refusal(fresh, SchemaMismatch)
+    await migrate.upgrade(fresh)
+    assert await shape_of(fresh) == await shape_of(url)
+    async with opened(fresh) as store:
+        assert [one.name for one in (await store.read_cron()).slots] == ["nightly"]
+        assert await store.read_keys() == []
+        new = NewKey(id=uuid4(), name="ci", scopes=frozenset({Scope.READ}), digest=bytes(32))
+        added = await store.add_key(new)
+        assert await store.read_keys() == [added]
 
 
 @pytest.mark.parametrize("by", ["asyncpg", "psql"])
@@ -331,6 +349,7 @@ async def test_every_state_has_one_table_that_takes_it() -> None:
         f"UPDATE holdfast.job SET priority = {max(Priority) + 1}",
         f"UPDATE holdfast.job SET priority = {min(Priority) - 1}",
         "INSERT INTO holdfast.beat (is_only) VALUES (false)",
+        "INSERT INTO holdfast.api_key VALUES (gen_random_uuid(), 'ci', '{read}', 'hf_a_b', now())",
     ],
 )
 async def test_a_row_that_cannot_be_is_refused(store: PostgresStore, url: str, change: str) -> None:

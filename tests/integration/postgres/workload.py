@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
+from holdfast.core.access import NewKey, Scope
 from holdfast.core.commands import Completed, Filter, Fire, Heartbeat, NewJob, Report, Settlement, Tick
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.job import ClaimedJob, Progress, Timeouts
@@ -42,6 +43,7 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     await settle_everything(store, jobs)
     await manage(store, claimed)
     await fire_slots(store, clock)
+    await use_keys(store)
     await let_time_pass(store, clock)
     await store.leave(worker)
 
@@ -111,6 +113,15 @@ async def fire_slots(store: PostgresStore, clock: ManualClock) -> None:
         await store.fire([Fire(name=name, slot=now, job=new_job(queue=QUEUE)) for name in names])
         clock.advance(1)
     await store.read_cron()
+
+
+async def use_keys(store: PostgresStore) -> None:
+    """But their list, which is read whole."""
+    new = NewKey(id=uuid4(), name="ci", scopes=frozenset({Scope.SUBMIT}), digest=bytes(32), expires_in_seconds=60.0)
+    for _ in range(2):
+        await store.add_key(new)
+        assert await store.find_key(new.id) is not None
+        await store.revoke_key(new.id)
 
 
 async def read_lists(store: PostgresStore) -> None:

@@ -2,13 +2,18 @@
 
 import asyncio
 import os
+import pwd
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from holdfast.core.access import NewKey, Scope
 from holdfast.core.errors import ConfigError, SchemaMismatch, UsageError
 from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore, schema
@@ -43,11 +48,43 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert "folder exists" in str(await refusal(tmp_path / "nowhere" / "jobs.db"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_file_that_may_not_be_written_is_refused(path: Path, store: SQLiteStore) -> None:
+def test_a_file_that_may_not_be_written_is_refused() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # not pytest's, where nobody but its user may look
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "jobs.db"
+        assert _opened_without_rights(path.parent / "new.db").startswith("ConfigError: ")
+        asyncio.run(_make(path))
+        path.chmod(0o444)
+        written = _opened_without_rights(path)
+    assert written.startswith("ConfigError: ")
+    assert "rights" in written
+
+
+async def _make(path: Path) -> None:
+    store = SQLiteStore(path)
+    await store.open()
     await store.close()
-    path.chmod(0o400)
-    assert "rights" in str(await refusal(path))
+
+
+def _opened_without_rights(path: Path) -> str:
+    """The error that a process of its own meets; root may write everywhere, so it is nobody."""
+    nobody = pwd.getpwnam("nobody")
+    drop_rights = f"os.setgroups([]); os.setgid({nobody.pw_gid}); os.setuid({nobody.pw_uid})"
+    program = f"""
+import asyncio, concurrent.futures.thread, os  # imported while it may still read them
+from holdfast.core.errors import HoldfastError
+from holdfast.stores.sqlite import SQLiteStore, schema
+store = SQLiteStore({str(path)!r})
+schema._migrations()
+{drop_rights if os.geteuid() == 0 else ""}
+try:
+    asyncio.run(store.open())
+except HoldfastError as error:
+    print(f"{{type(error).__name__}}: {{error}}")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 @pytest.mark.parametrize("path", ["", ":memory:", "file:jobs.db?mode=memory"])
@@ -86,9 +123,9 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> N
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("holdfast_tally",)]
 
 
-async def file_of_the_first_version(path: Path, monkeypatch: pytest.MonkeyPatch) -> UUID:
+async def file_of_version(version: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> UUID:
     """With a job and a worker in it."""
-    first = schema._migrations()[:1]
+    first = schema._migrations()[:version]
     with monkeypatch.context() as as_before:
         as_before.setattr(schema, "_migrations", lambda: first)
         store = SQLiteStore(path)
@@ -109,10 +146,11 @@ def shape_of(path: Path) -> set[tuple[str, str]]:
         return columns | set(indexes)
 
 
-async def test_a_file_of_the_first_version_keeps_its_data(
-    path: Path, tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_file_of_an_earlier_version_keeps_its_data(
+    path: Path, tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    job_id = await file_of_the_first_version(path, monkeypatch)
+    job_id = await file_of_version(version, path, monkeypatch)
     store = await open_store()
     assert await read_state(store, job_id) is State.SCHEDULED
     assert await submit_one(store, key="k") == job_id
@@ -121,6 +159,10 @@ async def test_a_file_of_the_first_version_keeps_its_data(
     await store.register(worker.id, name="new", queues=("media",), types=("resize",))
     (worker,) = await store.read_workers()
     assert (worker.queues, worker.types) == (("media",), ("resize",))
+    new = NewKey(id=UUID(int=1), name="ci", scopes=frozenset({Scope.READ}), digest=bytes(32))
+    assert await store.read_keys() == []
+    added = await store.add_key(new)
+    assert await store.read_keys() == [added]
     fresh = SQLiteStore(tmp_path / "fresh.db")
     await fresh.open()
     await fresh.close()
@@ -128,7 +170,7 @@ async def test_a_file_of_the_first_version_keeps_its_data(
 
 
 async def test_many_open_a_file_of_the_first_version_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job_id = await file_of_the_first_version(path, monkeypatch)
+    job_id = await file_of_version(1, path, monkeypatch)
     stores = [SQLiteStore(path) for _ in range(6)]
     await asyncio.gather(*(store.open() for store in stores))
     assert [await read_state(store, job_id) for store in stores] == [State.SCHEDULED] * 6

@@ -14,7 +14,15 @@ from holdfast.stores.sqlite.statements import SQL, fill, sql_files
 from holdfast.stores.sqlite.transaction import _TABLES
 from holdfast.testing.factories import submit_one
 
-SMALL = {"holdfast_worker", "holdfast_pause", "holdfast_tally", "holdfast_beat", "sqlite_sequence", "json_each"}
+SMALL = {
+    "holdfast_api_key",
+    "holdfast_worker",
+    "holdfast_pause",
+    "holdfast_tally",
+    "holdfast_beat",
+    "sqlite_sequence",
+    "json_each",
+}
 """Read whole where need be: their size does not grow with the number of jobs."""
 
 

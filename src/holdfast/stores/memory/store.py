@@ -7,9 +7,12 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.core import decisions, limits
+from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.checks import (
     require_valid_claim,
     require_valid_fires,
+    require_valid_key,
+    require_valid_key_id,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -49,6 +52,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream,
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State
+from holdfast.stores.memory import keys
 from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, WorkerRow
 from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
@@ -345,6 +349,23 @@ class MemoryStore:
     async def read_cron(self) -> CronState:
         tx = MemoryTransaction(self._tables, self._clock.now())
         return CronState(tx.now, tuple(tx.newest_slots().values()))
+
+    # API keys
+
+    async def add_key(self, new: NewKey) -> ApiKey:
+        require_valid_key(new)
+        return keys.add_key(self._tables, new, now=self._clock.now())
+
+    async def revoke_key(self, key_id: UUID) -> ApiKey:
+        require_valid_key_id(key_id)
+        return keys.revoke_key(self._tables, key_id, now=self._clock.now())
+
+    async def find_key(self, key_id: UUID) -> StoredKey | None:
+        require_valid_key_id(key_id)
+        return keys.find_key(self._tables, key_id, now=self._clock.now())
+
+    async def read_keys(self) -> list[ApiKey]:
+        return keys.read_keys(self._tables)
 
     # queues and workers
 

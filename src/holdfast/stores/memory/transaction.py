@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from holdfast.core import limits
+from holdfast.core.access import ApiKey
 from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import DependencyKind, Edge
 from holdfast.core.idempotency import KeyClaim, KeyHolder
@@ -49,6 +50,8 @@ class Tables:
     workers: dict[UUID, WorkerRow] = field(default_factory=dict)
     paused: dict[str, datetime] = field(default_factory=dict)
     slots: dict[tuple[str, datetime], CronSlot] = field(default_factory=dict)
+    api_keys: dict[UUID, tuple[ApiKey, bytes]] = field(default_factory=dict)
+    """With their digests."""
     tally: Counter[tuple[str, State]] = field(default_factory=Counter)
     last_tick_at: datetime | None = None
     silence_counts_from: datetime | None = None

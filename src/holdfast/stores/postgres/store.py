@@ -15,9 +15,12 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.core import limits
+from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.checks import (
     require_valid_claim,
     require_valid_fires,
+    require_valid_key,
+    require_valid_key_id,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -60,7 +63,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
-from holdfast.stores.postgres import migrate, reads
+from holdfast.stores.postgres import keys, migrate, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, open_connection
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
@@ -529,6 +532,23 @@ class PostgresStore:
         )
         parts = [part for part in tick_verbs.PARTS if row[part.__name__]]
         return tick_verbs.total([await self._transact(_bound(part, tick)) for part in parts])
+
+    # API keys
+
+    async def add_key(self, new: NewKey) -> ApiKey:
+        require_valid_key(new)
+        return await keys.add_key(self._fetch, self._sql, new, now=self._now)
+
+    async def revoke_key(self, key_id: UUID) -> ApiKey:
+        require_valid_key_id(key_id)
+        return await keys.revoke_key(self._fetch, self._sql, key_id, now=self._now)
+
+    async def find_key(self, key_id: UUID) -> StoredKey | None:
+        require_valid_key_id(key_id)
+        return await keys.find_key(self._fetch, self._sql, key_id, now=self._now)
+
+    async def read_keys(self) -> list[ApiKey]:
+        return await keys.read_keys(self._fetch, self._sql)
 
     # reads
 

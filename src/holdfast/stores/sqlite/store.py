@@ -16,9 +16,12 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from holdfast.core import limits
+from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.checks import (
     require_valid_claim,
     require_valid_fires,
+    require_valid_key,
+    require_valid_key_id,
     require_valid_page,
     require_valid_queue,
     require_valid_report,
@@ -56,7 +59,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE
-from holdfast.stores.sqlite import reads
+from holdfast.stores.sqlite import keys, reads
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Leased, claimed
 from holdfast.stores.sqlite.claim import claim as lease_jobs
@@ -257,6 +260,23 @@ class SQLiteStore:
 
     async def read_cron(self) -> CronState:
         return await self._read(lambda cursor: reads.read_cron(cursor, now=time_of(self._clock)))
+
+    # API keys
+
+    async def add_key(self, new: NewKey) -> ApiKey:
+        require_valid_key(new)
+        return await self._write(lambda tx: keys.add_key(tx, new))
+
+    async def revoke_key(self, key_id: UUID) -> ApiKey:
+        require_valid_key_id(key_id)
+        return await self._write(lambda tx: keys.revoke_key(tx, key_id))
+
+    async def find_key(self, key_id: UUID) -> StoredKey | None:
+        require_valid_key_id(key_id)
+        return await self._read(lambda cursor: keys.find_key(cursor, key_id, now=time_of(self._clock)))
+
+    async def read_keys(self) -> list[ApiKey]:
+        return await self._read(keys.read_keys)
 
     # queues and workers
 

@@ -1,8 +1,9 @@
 """The conformance suite of the store port: what every store must do, in one module a verb or subject.
 
 A test's name is the claim, its docstring the rule it proves: D1 and D2 are the job model and the queue semantics
-that Holdfast implements, SPEC is the specification that joins them, P, S, D, G, K and I numbers are the invariants of
-``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``, ``core.cron`` and ``testing.invariants``.
+that Holdfast implements, SPEC is the specification that joins them, P, S, D, G, K, A and I numbers are the invariants
+of ``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``, ``core.cron``, ``core.access`` and
+``testing.invariants``.
 """
 
 from importlib import import_module
@@ -21,6 +22,7 @@ SUBJECTS: Final = (
     "extend",
     "faults",
     "idempotency",
+    "keys",
     "place",
     "queues",
     "races",

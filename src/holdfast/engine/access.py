@@ -1,0 +1,77 @@
+"""API keys: make, check, list, revoke. A front door takes the secret out of its request and asks here.
+
+What a crash leaves: before the commit nothing; after it, and before the answer was shown, a key whose secret nobody
+has. It opens nothing, stands in the list, and can be revoked.
+
+E6. A secret leaves this module once, as the answer of ``create``.
+E7. A check asks the store every time: a key that was revoked lets nobody in from the next request on.
+"""
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID, uuid4
+
+from holdfast.core.access import (
+    RANDOM_BYTES,
+    ApiKey,
+    NewKey,
+    Scope,
+    digest_of,
+    make_secret,
+    read_secret,
+    require_access,
+)
+from holdfast.core.errors import Unavailable
+from holdfast.core.ports import Registry
+
+TRIES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedKey:
+    key: ApiKey
+    secret: str = field(repr=False)
+    """Shown to whoever asked for the key, and kept nowhere."""
+
+
+class Access:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def create(
+        self, name: str, *, scopes: Collection[Scope], expires_in_seconds: float | None = None
+    ) -> CreatedKey:
+        """A new key. Names are for people: two keys may share one, as while one takes the other's place."""
+        random_bytes = secrets.token_bytes(RANDOM_BYTES)
+        new = NewKey(
+            id=uuid4(),
+            name=name,
+            scopes=frozenset(scopes),
+            digest=digest_of(random_bytes),
+            expires_in_seconds=expires_in_seconds,
+        )
+        return CreatedKey(key=await self._add(new), secret=make_secret(new.id, random_bytes))
+
+    async def _add(self, new: NewKey) -> ApiKey:
+        """Once more where the answer was lost: nobody would hold the secret of the key that may be there by now."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                return await self._registry.add_key(new)
+            except Unavailable:
+                if not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def check(self, secret: str, scope: Scope) -> ApiKey:
+        """The key that was shown, if it is good for that. Raises AccessDenied: KeyRefused or ScopeMissing."""
+        presented = read_secret(secret)
+        return require_access(presented, await self._registry.find_key(presented.key_id), scope=scope)
+
+    async def list(self) -> list[ApiKey]:
+        return await self._registry.read_keys()
+
+    async def revoke(self, key_id: UUID) -> ApiKey:
+        """For good; repeats are harmless. Raises KeyNotFound."""
+        return await self._registry.revoke_key(key_id)
