@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,7 @@ from tests.integration.cli.programs import (
     COMMAND,
     DONE,
     INTERRUPTED,
+    LONG_SECONDS,
     NOT_DONE,
     WRONG,
     Program,
@@ -154,13 +156,29 @@ def test_a_pipe_that_nobody_reads_ends_it_silently(url: str, filled: object, arg
         assert program.wait() == DONE
 
 
+def wait_until_open(program: Program, path: Path) -> None:
+    """Until the program has the file open, as the system sees it."""
+    deadline = time.monotonic() + LONG_SECONDS
+    while path not in open_files(program.pid):
+        assert time.monotonic() < deadline, f"never opened {path}: {program.text}"
+        time.sleep(0.02)
+
+
+def open_files(pid: int) -> set[Path]:
+    found = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found.add(descriptor.readlink())
+    return found
+
+
 @pytest.mark.parametrize("arguments", [["top", "--once", "--interval", "60s"], ["dead", "--follow"]])
 def test_ctrl_c_ends_without_a_traceback(url: str, arguments: list[str]) -> None:
     with Program(*arguments, "--url", url) as program:
         if "--follow" in arguments:
             program.wait_for("waiting")
         else:
-            time.sleep(1.5)  # it says nothing until it has looked twice
+            wait_until_open(program, Path(url.removeprefix("sqlite:///")))  # it says nothing until it has looked twice
         program.signal(signal.SIGINT)
         assert program.exit_code() == INTERRUPTED
     assert "Traceback" not in program.text
