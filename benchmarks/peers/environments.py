@@ -79,7 +79,8 @@ def _node_environment(system: System) -> Environment:
         folder.mkdir(parents=True)
         for path in (package, lock, system.folder / ".npmrc"):
             shutil.copy(path, folder)
-        _run(npm, "ci", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder)
+        # Not `ci`: it refuses a lock that lacks optional packages of platforms that nobody here has.
+        _run(npm, "install", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder)
         (folder / STAMP).write_text(stamp)
     # CommonJS programs find their packages by this, wherever they lie themselves.
     return Environment(bin=folder, node=node, variables=(("NODE_PATH", str(folder / "node_modules")),))
@@ -117,5 +118,5 @@ def _run(*command: str | Path, cwd: Path | None = None) -> None:
         timeout=INSTALL_TIMEOUT_SECONDS,
     )
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise NotInstalled(f"{Path(command[0]).name}: {said[-1] if said else 'failed'}")
+        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise NotInstalled(f"{Path(command[0]).name}: {' / '.join(said[:3])[:300] or 'failed'}")

@@ -7,7 +7,8 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import Protocol, Self
@@ -16,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from benchmarks.peers.catalogue import Variant
-from tests.servers import PostgresServer
+from tests.servers import PostgresServer, RabbitServer, RedisServer
 
 
 class Place(Protocol):
@@ -24,6 +25,8 @@ class Place(Protocol):
 
     url: str
     queue: str
+    is_asked_at_once: bool
+    """False where asking takes so long that the end must be taken from the ledger; the store then confirms it."""
 
     def settle_down(self) -> None:
         """As a store is that has been running for a while: statistics made, nothing left to be written."""
@@ -38,6 +41,8 @@ class Place(Protocol):
 
 
 class DatabasePlace:
+    is_asked_at_once = True
+
     def __init__(self, server: PostgresServer, variant: Variant, *, name: str) -> None:
         self._variant = variant
         self._server = server
@@ -68,6 +73,8 @@ class DatabasePlace:
 
 
 class FilePlace:
+    is_asked_at_once = True
+
     def __init__(self, variant: Variant) -> None:
         self._variant = variant
         self._folder = Path(tempfile.mkdtemp(prefix="holdfast-peers-"))
@@ -96,35 +103,93 @@ class FilePlace:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-@dataclass(slots=True)
+class RedisPlace:
+    """All of the server: emptied first."""
+
+    is_asked_at_once = True
+
+    def __init__(self, server: RedisServer, variant: Variant) -> None:
+        self._server = server
+        self._variant = variant
+        self.url = server.url
+        self.queue = "bench"
+        server.ask("FLUSHALL")
+
+    def settle_down(self) -> None:
+        pass
+
+    def pending(self) -> int:
+        assert self._variant.pending is not None
+        return int(self._server.ask("EVAL", self._variant.pending, "1", self.queue))
+
+    def kept(self) -> int | None:
+        return None
+
+    def drop(self) -> None:
+        pass
+
+
+class BrokerPlace:
+    """A queue with a name that nobody has used."""
+
+    is_asked_at_once = False
+
+    def __init__(self, server: RabbitServer) -> None:
+        self._server = server
+        self.url = server.url
+        self.queue = f"visit-{token_hex(8)}"
+
+    def settle_down(self) -> None:
+        pass
+
+    def pending(self) -> int:
+        return sum(count for name, count in self._server.queues().items() if name.startswith(self.queue))
+
+    def kept(self) -> int | None:
+        return None
+
+    def drop(self) -> None:
+        pass
+
+
 class Stores:
     """The servers, each started when it is first wanted."""
 
-    _postgres: PostgresServer | None = None
+    def __init__(self) -> None:
+        self._servers = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._postgres is not None:
-            self._postgres.close()
+        self._servers.close()
 
-    @property
+    @cached_property
     def postgres(self) -> PostgresServer:
-        if self._postgres is None:
-            self._postgres = PostgresServer()
-            self._postgres.start()
-        return self._postgres
+        return self._servers.enter_context(PostgresServer())
+
+    @cached_property
+    def redis(self) -> RedisServer:
+        return self._servers.enter_context(RedisServer())
+
+    @cached_property
+    def rabbitmq(self) -> RabbitServer:
+        return self._servers.enter_context(RabbitServer())
 
     def processes(self, store: str) -> list[int]:
         """The roots of the server's process trees; none for a file."""
-        return [self.postgres.pid] if store == "postgres" else []
+        return [] if store == "sqlite" else [getattr(self, store).pid]
 
     def place(self, variant: Variant, setup: Callable[[str], None]) -> Place:
-        if variant.store == "postgres":
-            return self._database(variant, setup)
-        assert variant.store == "sqlite"
-        return FilePlace(variant)
+        match variant.store:
+            case "postgres":
+                return self._database(variant, setup)
+            case "redis":
+                return RedisPlace(self.redis, variant)
+            case "rabbitmq":
+                return BrokerPlace(self.rabbitmq)
+            case _:
+                return FilePlace(variant)
 
     def _database(self, variant: Variant, setup: Callable[[str], None]) -> DatabasePlace:
         template = f"template_{variant.name.replace('-', '_')}"

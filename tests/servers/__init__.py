@@ -3,6 +3,8 @@
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres, PostgresServer
 from tests.servers.process import ServerUnavailable
+from tests.servers.rabbitmq import RabbitServer
+from tests.servers.redis import RedisServer
 from tests.servers.s3 import S3Server
 
-__all__ = ["PgBouncer", "Postgres", "PostgresServer", "S3Server", "ServerUnavailable"]
+__all__ = ["PgBouncer", "Postgres", "PostgresServer", "RabbitServer", "RedisServer", "S3Server", "ServerUnavailable"]

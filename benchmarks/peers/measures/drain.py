@@ -18,28 +18,35 @@ def measure_drain(visit: Visit, *, jobs: int, workers: int) -> Sample:
     visit.place.settle_down()
     visit.start_workers(workers)
     visit.wait_for(1, timeout_seconds=START_TIMEOUT_SECONDS)
-    cpu, store_cpu = cpu_seconds(visit.worker_processes), cpu_seconds(visit.store_processes)
-    visit.wait_for(jobs, timeout_seconds=DRAIN_TIMEOUT_SECONDS)
+    before = _cpu(visit)
+    begun, used = visit.wait_for(jobs, timeout_seconds=DRAIN_TIMEOUT_SECONDS), _cpu(visit)
     ended = visit.wait_until(
         lambda: visit.place.pending() == 0,
         timeout_seconds=DRAIN_TIMEOUT_SECONDS,
         what=lambda: f"all but {visit.place.pending()} jobs are terminal",
     )
-    cpu, store_cpu = cpu_seconds(visit.worker_processes) - cpu, cpu_seconds(visit.store_processes) - store_cpu
+    if visit.place.is_asked_at_once:
+        used = _cpu(visit)
+    else:
+        ended = begun
     memory = memory_mib(visit.worker_processes)
-    entries = visit.ledger.entries()
-    seconds = ended - min(entry.started for entry in entries)
+    starts = [entry.started for entry in visit.ledger.entries()]
+    worker_cpu, store_cpu = ((after - start) * 1000 / jobs for after, start in zip(used, before, strict=True))
     return Sample(
         figures={
-            "rate": jobs / seconds,
-            "seconds": seconds,
+            "rate": jobs / (ended - min(starts)),
             "jobs": jobs,
-            "settling_seconds": ended - max(entry.started for entry in entries),
-            "worker_cpu": cpu * 1000 / jobs,
-            "store_cpu": store_cpu * 1000 / jobs,
-            "cpu": (cpu + store_cpu) * 1000 / jobs,
+            "seconds": ended - min(starts),
+            "settling_seconds": ended - max(starts),
+            "worker_cpu": worker_cpu,
+            "store_cpu": store_cpu,
+            "cpu": worker_cpu + store_cpu,
             "memory": memory / workers,
-            "again": len(entries) - jobs,
+            "run_again": len(starts) - jobs,
             "kept": visit.place.kept(),
         }
     )
+
+
+def _cpu(visit: Visit) -> tuple[float, float]:
+    return cpu_seconds(visit.worker_processes), cpu_seconds(visit.store_processes)

@@ -1,0 +1,19 @@
+"""Submits by calling the task; there is no call for many."""
+
+from benchmarks.peers import peer
+from benchmarks.peers.systems.huey.work import noop
+
+
+class Client:
+    def open(self) -> None:
+        pass
+
+    def setup(self) -> None:
+        pass
+
+    def submit(self, payload: peer.Payload) -> None:
+        noop(payload)
+
+
+if __name__ == "__main__":
+    peer.serve_threads(Client())
