@@ -142,9 +142,11 @@ def _find_overlaps(history: History, verdict: Verdict) -> None:
             if holder != audit.token:
                 overlapping.append(f"{audit.job_id}: {audit.token} ended while {holder} held the lease")
             holders.pop(audit.job_id, None)
-        elif audit.event in (LeaseEvent.BORN, LeaseEvent.EXTENDED) and audit.token is not None:
-            if holder not in (None, audit.token):
-                overlapping.append(f"{audit.job_id}: {audit.token} while {holder} held the lease")
+        elif audit.event is not LeaseEvent.NOTED and audit.token is not None:
+            # A row that is written anew is born again under the same token.
+            is_right = holder == audit.token or (holder is None and audit.event is LeaseEvent.BORN)
+            if not is_right:
+                overlapping.append(f"{audit.job_id}: {audit.token} was {audit.event} while {holder} held the lease")
             holders[audit.job_id] = audit.token
     for job_id, spans in _spans(history).items():
         for (_, earlier_end), (later_start, _) in pairwise(spans):

@@ -26,6 +26,7 @@ OPEN_PLACES: Final = ("ready", "waiting", "running", "mark")
 """What is empty when everything has ended."""
 GROWING: Final = ("job", "ready", "running", "ended")
 """The tables that the next version of the schema adds a column to."""
+HOLDERS: Final = "SELECT w.name, count(*) FROM {0}running r JOIN {0}worker w ON w.id = r.owner GROUP BY w.name"
 NEXT_VERSION: Final = "9999"
 WATCH_SECONDS: Final = 2
 
@@ -42,6 +43,10 @@ class Database(Protocol):
 
     def held(self) -> int:
         """Leases that are held now; Away where nobody can say."""
+        ...
+
+    def holders(self) -> dict[str, int]:
+        """How many leases each worker holds, by its name."""
         ...
 
     def open_jobs(self) -> int:
@@ -90,6 +95,10 @@ class PostgresDatabase:
 
     def held(self) -> int:
         return self._number("SELECT count(*) FROM holdfast.running")
+
+    def holders(self) -> dict[str, int]:
+        with self._connect() as connection:
+            return dict(_rows(connection, HOLDERS.format("holdfast.")))
 
     def open_jobs(self) -> int:
         parts = " + ".join(f"(SELECT count(*) FROM holdfast.{place})" for place in OPEN_PLACES)
@@ -171,6 +180,10 @@ class SQLiteDatabase:
 
     def held(self) -> int:
         return self._number("SELECT count(*) FROM holdfast_running")
+
+    def holders(self) -> dict[str, int]:
+        with self._connect() as connection:
+            return dict(connection.execute(HOLDERS.format("holdfast_")).fetchall())
 
     def open_jobs(self) -> int:
         return self._number("SELECT " + " + ".join(f"(SELECT count(*) FROM holdfast_{place})" for place in OPEN_PLACES))

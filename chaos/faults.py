@@ -248,11 +248,14 @@ async def _fill(world: World, disk: Disk, rng: Random) -> str:
 
 
 async def _running(world: World, rng: Random) -> Program:
+    """Any lease, and then its worker: so that something is hit."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            running = [worker for worker in world.workers if worker.pid is not None]
-            if running:
-                return rng.choice(running)
+            with contextlib.suppress(Away):
+                held = await asyncio.to_thread(world.database.holders)
+                running = [worker for worker in world.workers if worker.pid is not None and held.get(worker.name)]
+                if running:
+                    return rng.choices(running, weights=[held[worker.name] for worker in running])[0]
             await asyncio.sleep(POLL_SECONDS)
 
 

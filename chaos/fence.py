@@ -1,6 +1,7 @@
-"""Breaks the fence on purpose: drops the token from the statement that completes jobs.
+"""Breaks what keeps zombies out, on purpose and only in a process that is told to by its environment.
 
-Only a process with $CHAOS_BROKEN_FENCE does this to itself, and only to prove that the checker would see it.
+$CHAOS_DEAF: the worker does not hear which leases it has lost, so only the fence is left. $CHAOS_BROKEN_FENCE: the
+token is dropped from the statement that completes jobs. The first alone must change nothing; both must be seen.
 """
 
 import os
@@ -8,6 +9,7 @@ import re
 from typing import Any, Final
 
 FENCE_VARIABLE: Final = "CHAOS_BROKEN_FENCE"
+DEAF_VARIABLE: Final = "CHAOS_DEAF"
 _TOKEN_CONDITION: Final = re.compile(r"r\.token = (\(\$3::uuid\[\]\)\[width_bucket\(r\.job, \$2::bigint\[\]\)\])")
 
 
@@ -15,6 +17,18 @@ def break_if_asked() -> None:
     if os.environ.get(FENCE_VARIABLE):
         break_postgres()
         break_sqlite()
+    if os.environ.get(DEAF_VARIABLE):
+        deafen()
+
+
+def deafen() -> None:
+    from holdfast.worker.slots import Slots
+
+    def heed(_: Slots, answer: Any) -> None:
+        """Whatever the store says of our leases, go on."""
+
+    assert callable(Slots.heed)
+    setattr(Slots, "heed", heed)  # noqa: B010 - not an assignment mypy would allow
 
 
 def break_postgres() -> None:
@@ -31,7 +45,7 @@ def break_postgres() -> None:
             raise AssertionError("the token's condition in postgres/sql/settle.sql has changed: change this, too")
         return broken
 
-    setattr(statements.Statements, "__getitem__", without_token)  # noqa: B010 - not an assignment mypy would allow
+    setattr(statements.Statements, "__getitem__", without_token)  # noqa: B010 - as above
 
 
 class AnyToken(bytes):

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from signal import SIGUSR2
@@ -11,8 +11,9 @@ from typing import Final
 
 from chaos.checker import Verdict, check
 from chaos.faults import BY_NAME, FAULTS
+from chaos.load import Load
 from chaos.plan import Strike, plan
-from chaos.world import World, opened
+from chaos.world import WORKERS, World, opened
 
 HELD_LEASES: Final = 5
 """What has to be held for a strike to count."""
@@ -33,7 +34,11 @@ class Settings:
     seconds: float
     strikes_a_fault: int
     only: Sequence[str] = ()
-    is_fence_broken: bool = False
+    workers: int = WORKERS
+    load: Load | None = None
+    """Else as much as the number of jobs needs."""
+    breaks: Mapping[str, str] = field(default_factory=dict)
+    """What is broken on purpose: see chaos/fence.py."""
 
     @property
     def faults(self) -> list[str]:
@@ -136,8 +141,14 @@ class Run:
 
 async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
     started = time.monotonic()
-    rate = SPARE * settings.jobs / settings.seconds
-    async with opened(settings.store, seed=settings.seed, rate=rate, is_fence_broken=settings.is_fence_broken) as world:
+    load = settings.load or Load(jobs_a_second=SPARE * settings.jobs / settings.seconds)
+    async with opened(
+        settings.store,
+        seed=settings.seed,
+        load=load,
+        workers=settings.workers,
+        breaks=settings.breaks,
+    ) as world:
         one = Run(settings, world, say)
         verdict = await one.go()
         return Outcome(

@@ -16,7 +16,6 @@ SUBMISSION_SECONDS: Final = 10.0
 STOP_SECONDS: Final = (4.5, 6.0)
 """Longer than a lease and the tick that takes it away."""
 STALL_SECONDS: Final = (3.5, 5.0)
-SLOW_JOB_SECONDS: Final = (0.3, 1.5)
 
 USUAL_ATTEMPTS: Final = 30
 """So many that faults alone rarely spend them."""

@@ -1,6 +1,6 @@
 """Submits jobs until it is told to stop, and writes down what it was told was accepted.
 
-``python -m chaos.submitter LOG SEED RATE``. Before each submit a line ``try`` with the jobs' IDs, after it a line
+``python -m chaos.submitter LOG SEED LOAD``. Before each submit a line ``try`` with the jobs' IDs, after it a line
 ``yes`` or ``no``; a submit without either is unknown: its answer was lost.
 
 SIGUSR1: die at the next commit, before its answer is taken note of. SIGUSR2: enough, from now on only slow jobs, so
@@ -19,14 +19,15 @@ from typing import Any, Final
 
 from chaos import ledger, scale
 from chaos.app import SMALL, app, in_process, in_thread, on_loop
+from chaos.load import Load
 from holdfast import Call, Workflow, chain, fan_in
 from holdfast.core.errors import HoldfastError, InvalidInput, UsageError
 
 ROUND_SECONDS: Final = 0.1
-SLOW_JOBS_A_ROUND: Final = 2
 BATCH_JOBS: Final = 40
 MAX_BEHIND_JOBS: Final = 1000
 """After an outage it does not make up for more than this at once."""
+MAX_SLOW_BEHIND_JOBS: Final = 20
 TOO_LARGE: Final = "x" * 1_100_000
 HUNGRY_MEBIBYTES: Final = 48
 
@@ -40,10 +41,10 @@ class Group:
 
 
 class Submitter:
-    def __init__(self, log: int, rng: random.Random, *, rate: float) -> None:
+    def __init__(self, log: int, rng: random.Random, load: Load) -> None:
         self._log = log
         self._rng = rng
-        self._rate = rate
+        self._load = load
         self._number = 0
         self.is_stopped = False
         self.has_enough = False
@@ -61,16 +62,18 @@ class Submitter:
 
         setattr(store, "submit", submit)  # noqa: B010 - between commit and answer there is no other place
         clock = asyncio.get_running_loop().time
-        owed, last = 0.0, clock()
+        owed_slow, owed, last = 0.0, 0.0, clock()
         while not self.is_stopped:
-            owed = min(owed + (clock() - last) * self._rate, MAX_BEHIND_JOBS)
-            last = clock()
-            groups = [self._slow() for _ in range(SLOW_JOBS_A_ROUND)]
-            owed -= SLOW_JOBS_A_ROUND
+            passed, last = clock() - last, clock()
+            owed_slow = min(owed_slow + passed * self._load.slow_jobs_a_second, MAX_SLOW_BEHIND_JOBS)
+            owed = min(owed + passed * self._load.jobs_a_second, MAX_BEHIND_JOBS)
+            groups: list[Group] = []
+            while owed_slow > 0:
+                groups.append(self._slow())
+                owed_slow -= 1
             while owed > 0 and not self.has_enough:
-                group = self._any()
-                owed -= len(group.calls)
-                groups.append(group)
+                groups.append(self._any())
+                owed -= len(groups[-1].calls)
             await asyncio.gather(*(self._submit(group) for group in groups))
             await asyncio.sleep(ROUND_SECONDS)
 
@@ -117,7 +120,7 @@ class Submitter:
         return self._many([self._call()])
 
     def _slow(self) -> Group:
-        seconds = self._rng.uniform(*scale.SLOW_JOB_SECONDS)
+        seconds = self._rng.uniform(*self._load.slow_seconds)
         (kind,) = self._rng.choices((on_loop, in_thread, in_process), weights=(50, 25, 25))
         return self._many([kind.call(seconds)])
 
@@ -137,8 +140,8 @@ class Submitter:
         return self._many([on_loop.call(), on_loop.call(says=TOO_LARGE)])
 
 
-async def main(log: str, seed: str, rate: str) -> None:
-    submitter = Submitter(ledger.open_to_append(Path(log)), random.Random(seed), rate=float(rate))
+async def main(log: str, seed: str, load: str) -> None:
+    submitter = Submitter(ledger.open_to_append(Path(log)), random.Random(seed), Load.decode(load))
     loop = asyncio.get_running_loop()
     for number, flag in {
         signal.SIGTERM: "is_stopped",

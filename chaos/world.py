@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -16,8 +16,8 @@ from chaos import ledger
 from chaos.clock import CLOCK_VARIABLE, Clock
 from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
 from chaos.disks import Disk
-from chaos.fence import FENCE_VARIABLE
 from chaos.history import History, read_groups
+from chaos.load import Load
 from chaos.processes import Program
 from chaos.proxy import Link
 from holdfast.wiring import LOGS_VARIABLE, URL_VARIABLE
@@ -31,13 +31,16 @@ PROCESS_SLOTS: Final = 3
 STORE_DISK_BYTES: Final = 512 * 1024 * 1024
 LOG_DISK_BYTES: Final = 64 * 1024 * 1024
 WATCH_SECONDS: Final = 0.25
+NOTHING: Final[Mapping[str, str]] = {}
 
 
 class World:
-    def __init__(self, folder: Path, *, seed: str, rate: float, is_fence_broken: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, seed: str, load: Load, workers: int = WORKERS, breaks: Mapping[str, str] = NOTHING
+    ) -> None:
         self.folder = folder
         self.seed = seed
-        self.rate = rate
+        self.load = load
         self.server: PostgresServer | None = None
         self.store_disk: Disk | None = None
         self.log_disk = Disk(folder / "logs", size_bytes=LOG_DISK_BYTES)
@@ -53,7 +56,8 @@ class World:
         self.held = 0
         self.accepted = 0
         self.has_enough = False
-        self._is_fence_broken = is_fence_broken
+        self._count = workers
+        self._breaks = breaks
 
     # beginning and end
 
@@ -63,10 +67,10 @@ class World:
         await database.create()
         port = urlsplit(database.url).port
         assert port is not None
-        self.links = [Link("127.0.0.1", port) for _ in range(WORKERS + 1)]
+        self.links = [Link("127.0.0.1", port) for _ in range(self._count + 1)]
         for link in self.links:
             await link.open()
-        self.clocks = [Clock(self.folder / f"clock-{number}") for number in range(WORKERS)]
+        self.clocks = [Clock(self.folder / f"clock-{number}") for number in range(self._count)]
         self._start_programs([_through(database.url, link) for link in self.links], clocks=self.clocks)
 
     async def open_sqlite(self) -> None:
@@ -75,7 +79,7 @@ class World:
         await database.create()
         clock = Clock(self.folder / "clock")
         self.clocks = [clock]
-        self._start_programs([database.url] * (WORKERS + 1), clocks=[clock] * (WORKERS + 1))
+        self._start_programs([database.url] * (self._count + 1), clocks=[clock] * (self._count + 1))
 
     def _start_programs(self, urls: list[str], *, clocks: list[Clock]) -> None:
         *worker_urls, submitter_url = urls
@@ -92,7 +96,7 @@ class World:
         self.submitter = Program(
             "submitter",
             self._submitter_command,
-            environment=self._environment(submitter_url, clocks[-1] if len(clocks) > WORKERS else None),
+            environment=self._environment(submitter_url, clocks[-1] if len(clocks) > self._count else None),
             log=self.folder / "submitter.log",
             may_be_refused=lambda: True,
         )
@@ -105,7 +109,7 @@ class World:
 
     def _submitter_command(self, starts: int) -> list[str]:
         log = self.folder / f"submits-{starts}"
-        return [sys.executable, "-m", "chaos.submitter", str(log), f"{self.seed}-{starts}", str(self.rate)]
+        return [sys.executable, "-m", "chaos.submitter", str(log), f"{self.seed}-{starts}", self.load.encode()]
 
     def _environment(self, url: str, clock: Clock | None) -> dict[str, str]:
         environment = {
@@ -116,9 +120,7 @@ class World:
         }
         if clock is not None:
             environment[CLOCK_VARIABLE] = str(clock.path)
-        if self._is_fence_broken:
-            environment[FENCE_VARIABLE] = "1"
-        return environment
+        return environment | dict(self._breaks)
 
     def environment_of_a_worker(self) -> dict[str, str]:
         """For one more: straight to the database."""
@@ -175,9 +177,11 @@ class World:
 
 
 @asynccontextmanager
-async def opened(store: str, *, seed: str, rate: float, is_fence_broken: bool = False) -> AsyncIterator[World]:
+async def opened(
+    store: str, *, seed: str, load: Load, workers: int = WORKERS, breaks: Mapping[str, str] = NOTHING
+) -> AsyncIterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
-    world = World(folder, seed=seed, rate=rate, is_fence_broken=is_fence_broken)
+    world = World(folder, seed=seed, load=load, workers=workers, breaks=breaks)
     watch: asyncio.Task[None] | None = None
     try:
         await (world.open_postgres() if store == "postgres" else world.open_sqlite())
