@@ -1,8 +1,10 @@
 """Leases: kept while a handler is at work, given up when they are lost. B1, B4, V1, X2, X3."""
 
 import asyncio
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -14,7 +16,9 @@ from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.stores.sqlite import SQLiteStore
 from holdfast.worker.context import Context
+from tests.integration.worker.awkward import Awkward, Gate
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import SOON, World, eventually, slots_of
 
@@ -130,6 +134,63 @@ async def test_heartbeats_never_hand_back_what_was_just_claimed(world: World) ->
         counts = await world.until_all_ended()
     assert counts == {State.COMPLETED: 1000}
     assert len(runs) == 1000
+
+
+@on("sqlite")
+@pytest.mark.parametrize("_round", range(3))
+async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed_since(
+    world: World, caplog: pytest.LogCaptureFixture, _round: int
+) -> None:
+    """Another process holds the file for so long that a heartbeat is given up. The claim after it, and what is left of
+    the heartbeat, then wait for the file together, and either may get it first."""
+    runs: list[UUID] = []
+    go_on = asyncio.Event()
+
+    async def work(ctx: Context) -> None:
+        runs.append(ctx.attempt_id)
+        await go_on.wait()
+
+    world.handle(work)
+    listening, claiming = Gate(), asyncio.Event()
+
+    async def note_claim() -> None:
+        claiming.set()
+
+    store = Awkward(world.store, wait=listening, claim=note_claim)
+    async with world.worker(
+        store=store, tick=Tick(worker_timeout_seconds=2.0), poll_seconds=0.05, grace_seconds=0.0
+    ) as worker:
+        await eventually(claiming.is_set)
+        listening.shut()
+        await listening.met.wait()
+        job_id = await world.submit("work")
+        with closing(sqlite3.connect(world.url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            caplog.clear()
+            await eventually(lambda: "heartbeat: no answer" in caplog.messages)
+            claiming.clear()
+            listening.open()
+            await claiming.wait()
+            await eventually(store_of(world)._require_open().writer._serving.locked)  # it waits for the file
+            other.execute("COMMIT")
+        await eventually(lambda: bool(runs))
+        await two_heartbeats(world, worker.id)
+        job = await world.job(job_id)
+        assert (job.lease and job.lease.token, len(runs)) == (runs[0], 1)
+        go_on.set()
+
+
+def store_of(world: World) -> SQLiteStore:
+    assert isinstance(world.store, SQLiteStore)
+    return world.store
+
+
+async def two_heartbeats(world: World, worker_id: UUID) -> None:
+    seen: set[object] = set()
+    async with asyncio.timeout(60):
+        while len(seen) < 3:
+            seen.update(one.seen_at for one in await world.store.read_workers() if one.id == worker_id)
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_async", [True, False])

@@ -12,6 +12,8 @@ W3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and 
 W4. The clock is read once an operation, inside the transaction.
 W5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers have
     their answers: never inside anybody's commit.
+W6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks for
+    next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
 """
 
 import sqlite3
@@ -49,14 +51,18 @@ class Writer(Lane):
         except sqlite3.Error as error:
             fail(group, error)
             return
+        wanted = [operation for operation in group if not operation.future.cancelled()]
+        if not wanted:
+            self._roll_back()
+            return
         try:
-            awakened = self._commit(group)
+            awakened = self._commit(wanted)
         except Exception as error:
             self._roll_back()
-            if len(group) == 1:
-                fail(group, error)
+            if len(wanted) == 1:
+                fail(wanted, error)
                 return
-            for operation in group:
+            for operation in wanted:
                 self.serve([operation])
         else:
             if awakened:
