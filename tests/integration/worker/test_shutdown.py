@@ -18,6 +18,9 @@ from tests.integration.worker.awkward import Awkward, Deed, Gate, never, raising
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import PATIENCE_SECONDS, SOON, World, eventually, slots_of
 
+TURNS_TO_DRAIN = 20
+"""Of the loop, and far more than it takes from the end of claiming to waiting for what runs."""
+
 
 async def test_what_runs_is_finished_within_the_grace_time(world: World) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
@@ -155,7 +158,7 @@ async def test_a_worker_whose_last_job_the_heartbeat_settles_stops(
     Whatever goes wrong with the first try, the next heartbeat tries again.
     """
     monkeypatch.setattr("holdfast.worker.pulse.BLOCKED_SECONDS", 0.1)
-    started = asyncio.Event()
+    started, draining = asyncio.Event(), asyncio.Event()
     settled = threading.Event()
     mishaps = [] if mishap is None else [mishap]
 
@@ -168,10 +171,10 @@ async def test_a_worker_whose_last_job_the_heartbeat_settles_stops(
 
     async def block() -> None:
         started.set()
-        await asyncio.sleep(0)
+        await draining.wait()
         settled.wait(PATIENCE_SECONDS)
 
-    job_id = await world.submit(world.handle(block), timeouts=Timeouts(execution=0.1), retry=Retry(max_attempts=1))
+    job_id = await world.submit(world.handle(block), timeouts=Timeouts(execution=1.0), retry=Retry(max_attempts=1))
     worker = world.new_worker(
         grace_seconds=3600.0,
         tick=Tick(worker_timeout_seconds=1.0),
@@ -180,6 +183,10 @@ async def test_a_worker_whose_last_job_the_heartbeat_settles_stops(
     await worker.start()
     await started.wait()
     worker.stop()
+    await eventually(worker._fetching.done)
+    for _ in range(TURNS_TO_DRAIN):
+        await asyncio.sleep(0)
+    draining.set()
     await asyncio.wait_for(worker.wait_stopped(), PATIENCE_SECONDS)
     job = await world.job(job_id)
     assert (job.state, job.lease, len(worker._leases)) == (State.DEAD_LETTER, None, 0)
