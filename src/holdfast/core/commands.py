@@ -268,6 +268,8 @@ class TickReport:
     removed: int = 0
     has_more: bool = False
     """A batch was full: tick again at once."""
+    quiet_seconds: float = field(default=0.0, compare=False)
+    """A hint: for so long no DELAYED or RETRYING job comes due, but for new ones; 0 where that is not known."""
 
 
 # cron

@@ -60,7 +60,9 @@ class Hands:
         self._attempts = 0
         self._met = Registry()
         """Of the jobs that were started: no child process is started for a function that no job needs."""
-        self._settler = Settler(store, self._leases, is_idle=lambda: True, on_room=self._news.set)
+        self._settler = Settler(
+            store, self._leases, is_idle=lambda: True, on_room=self._news.set, on_postponed=lambda: None
+        )
         self._executor = Executor(
             store,
             registry=self._met,

@@ -45,6 +45,7 @@ class Fetcher:
         running: Callable[[], int],
         may_start: Callable[[], bool],
         on_jobs: Callable[[], None],
+        on_woken: Callable[[], None],
     ) -> None:
         self._store = store
         self._leases = leases
@@ -53,6 +54,7 @@ class Fetcher:
         self._running = running
         self._may_start = may_start
         self._on_jobs = on_jobs
+        self._on_woken = on_woken
         self._room = asyncio.Event()
         self._freed = asyncio.Event()
         self._empty: set[str] = set()
@@ -232,6 +234,7 @@ class Fetcher:
 
     async def _wait(self) -> None:
         try:
-            await self._store.wait(self._options.queue_names, timeout_seconds=self._options.poll_seconds)
+            if await self._store.wait(self._options.queue_names, timeout_seconds=self._options.poll_seconds):
+                self._on_woken()
         except Unavailable as error:
             await Patience("wait for jobs").wait(error)

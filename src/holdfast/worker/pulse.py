@@ -11,6 +11,7 @@ B4. A coroutine that blocks the loop past its execution timeout is settled from 
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import sys
@@ -37,6 +38,10 @@ LOG: Final = logging.getLogger("holdfast.worker")
 MAX_TICKS: Final = 100
 """Ticks in a row while there is more to do; then a pause, so that others come to their turn."""
 LONGEST_CRON_SLEEP_SECONDS: Final = 30.0
+REST_TICKS: Final = 3.0
+"""So many times the usual interval lie between two ticks when nothing is due by then; news end the rest."""
+SOONEST_SECONDS: Final = 0.2
+"""Where a job is due before the next usual tick, one comes for it; but not more often than this."""
 BLOCKED_SECONDS: Final = 5.0
 """How far beyond its timeout a coroutine may block the loop before its job is settled without it."""
 JOIN_SECONDS: Final = 10.0
@@ -72,6 +77,8 @@ class Pulse:
         self._confirmed = time.monotonic()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
+        self._nudged: asyncio.Event | None = None
+        self._is_resting = False
         self._is_stopped = False
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
@@ -86,11 +93,23 @@ class Pulse:
     async def stop(self) -> None:
         self._is_stopped = True
         if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._loop.call_soon_threadsafe(self._end)
         if self._task is not None:
             await self._task
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
+
+    def _end(self) -> None:
+        assert self._stopping is not None
+        assert self._nudged is not None
+        self._stopping.set()
+        self._nudged.set()
+
+    def nudge(self) -> None:
+        """From the loop that claims: there may be a job now that is due sooner than was known."""
+        if self._is_resting and self._loop is not None and self._nudged is not None and not self._loop.is_closed():
+            self._is_resting = False
+            self._loop.call_soon_threadsafe(self._nudged.set)
 
     def _run(self) -> None:
         assert self._create_store is not None
@@ -119,6 +138,7 @@ class Pulse:
     async def _beat(self, store: Store) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
+        self._nudged = asyncio.Event()
         if self._is_stopped:
             return
         works: list[Awaitable[None]] = [self._heartbeats(store)]
@@ -219,16 +239,39 @@ class Pulse:
         assert self._options.tick is not None
         patience = Patience("tick")
         while True:
+            quiet_seconds = 0.0
             try:
                 for _ in range(MAX_TICKS):
-                    if not (await store.tick(self._options.tick)).has_more:
+                    report = await store.tick(self._options.tick)
+                    quiet_seconds = report.quiet_seconds
+                    if not report.has_more:
                         break
                 patience.done()
             except Exception as error:
                 await patience.wait(error)
-            # Spread, so that many workers do not tick at the same moment.
-            if not await self._pause(self._options.tick_seconds * random.uniform(0.8, 1.2)):
+            if not await self._rest(quiet_seconds):
                 return
+
+    async def _rest(self, quiet_seconds: float) -> bool:
+        """Until the next tick. False when it is time to stop."""
+        usual = self._options.tick_seconds
+        seconds = usual
+        if quiet_seconds > 0:
+            seconds = min(max(quiet_seconds, min(SOONEST_SECONDS, usual)), REST_TICKS * usual)
+        # Spread, so that many workers do not tick at the same moment.
+        seconds *= random.uniform(1.0, 1.2)
+        if seconds <= 1.2 * usual:
+            return await self._pause(seconds)
+        assert self._nudged is not None
+        assert self._stopping is not None
+        self._nudged.clear()
+        self._is_resting = not self._stopping.is_set()
+        if self._is_resting:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._nudged.wait()
+        self._is_resting = False
+        return not self._stopping.is_set()
 
     async def _fire_crons(self, store: Store) -> None:
         from holdfast.engine.cron import CronScheduler  # most workers have no periodic job

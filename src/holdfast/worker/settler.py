@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from holdfast.core import limits
-from holdfast.core.commands import Failed, SettleAnswer, Settlement
+from holdfast.core.commands import Completed, Failed, SettleAnswer, Settlement
 from holdfast.core.errors import ConfigError, HoldfastError, StaleLease, Unavailable, UsageError
 from holdfast.core.failures import Category, Failure
 from holdfast.core.ports import Store
@@ -33,13 +33,22 @@ MAX_TRIES: Final = 5
 
 
 class Settler:
+    """``on_postponed`` is called when a job may have got a time at which it is due."""
+
     def __init__(
-        self, store: Store, leases: Leases, *, is_idle: Callable[[], bool], on_room: Callable[[], None]
+        self,
+        store: Store,
+        leases: Leases,
+        *,
+        is_idle: Callable[[], bool],
+        on_room: Callable[[], None],
+        on_postponed: Callable[[], None],
     ) -> None:
         self._store = store
         self._leases = leases
         self._is_idle = is_idle
         self._on_room = on_room
+        self._on_postponed = on_postponed
         self._waiting: list[Settlement] = []
         self._under_way = 0
         self._sender: asyncio.Task[None] | None = None
@@ -118,6 +127,8 @@ class Settler:
             if not isinstance(answer, HoldfastError):
                 self.settled += 1
                 end(settlement.lease.token)
+                if type(settlement.outcome) is not Completed or settlement.outcome.spawn:
+                    self._on_postponed()
             elif isinstance(answer, StaleLease) or _is_last_word(settlement):
                 LOG.warning("an outcome was not accepted: %s", answer, extra=_fields(settlement))
                 end(settlement.lease.token)

@@ -31,7 +31,10 @@ HOARD_SECONDS: Final = 1.0
 
 
 class Slots:
-    """``on_all_ended`` is called when, while stopping, nothing is left that has not ended."""
+    """``on_all_ended`` is called when, while stopping, nothing is left that has not ended.
+
+    ``on_later`` is called when there may be a job that becomes due at a time not known before.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Slots:
         logs: LogStore | None,
         middleware: Sequence[Middleware],
         on_all_ended: Callable[[], None],
+        on_later: Callable[[], None],
     ) -> None:
         self._options = options
         self._registry = registry
@@ -52,7 +56,7 @@ class Slots:
         self._last_start = self._loop.time()
         self.is_stopping = False
         self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
-        self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill)
+        self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later)
         self.executor = Executor(
             store,
             registry=registry,
@@ -70,6 +74,7 @@ class Slots:
             running=lambda: len(self.executor.running),
             may_start=lambda: self.settler.has_room,
             on_jobs=self.fill,
+            on_woken=on_later,
         )
 
     def fill(self) -> None:

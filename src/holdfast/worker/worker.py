@@ -147,6 +147,7 @@ class Worker:
             logs=self._logs,
             middleware=self._middleware,
             on_all_ended=self._all_ended.set,
+            on_later=self._nudge,
         )
         slots.executor.warm_up()
         self._pulse = self._make_pulse(slots)
@@ -163,6 +164,10 @@ class Worker:
             ", ".join(self.options.queue_names),
             extra={"event": "worker_started", "worker_id": str(self.id)},
         )
+
+    def _nudge(self) -> None:
+        if self._pulse is not None:
+            self._pulse.nudge()
 
     def _make_pulse(self, slots: Slots) -> Pulse:
         return Pulse(

@@ -4,8 +4,11 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from holdfast.core.commands import Claim, HandedBack
-from holdfast.stores.sqlite import SQLiteStore
+from holdfast.stores.sqlite import SQLiteStore, wake
+from holdfast.stores.sqlite.changes import FileChanges
 from holdfast.testing.factories import claim, claim_one, new_claim, register, settle, submit_one
 from tests.integration.sqlite.conftest import OpenStore
 from tests.integration.sqlite.processes import finish, start
@@ -25,6 +28,30 @@ async def test_a_submit_of_another_process_wakes(path: Path, store: SQLiteStore)
     _, submitted_at = await asyncio.to_thread(finish, process)
     # One machine, one monotonic clock. The poll takes milliseconds; the rest is for a machine that is busy.
     assert woken_at - float(submitted_at) < 2
+
+
+async def test_where_the_system_tells_of_changes_nobody_polls(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wake, "TOLD_POLL_SECONDS", 2 * PLENTY_SECONDS)
+    await wakes_by_another_process(path)
+
+
+async def test_where_the_system_tells_nothing_the_log_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> FileChanges:
+        raise OSError(f"no more watches for {path}")
+
+    monkeypatch.setattr(wake, "FileChanges", refuse)
+    await wakes_by_another_process(path)
+
+
+async def wakes_by_another_process(path: Path) -> None:
+    store = SQLiteStore(path)
+    await store.open()
+    try:
+        process = start("submit_after", path, 0.5)
+        assert await is_woken(store, within=PLENTY_SECONDS)
+        await asyncio.to_thread(finish, process)
+    finally:
+        await store.close()
 
 
 async def test_a_submit_of_another_store_wakes_only_whoever_waits_for_its_queue(open_store: OpenStore) -> None:

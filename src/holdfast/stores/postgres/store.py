@@ -7,7 +7,7 @@ temporary tables, prepared statements only where allowed; LISTEN has a connectio
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -301,12 +301,13 @@ class PostgresStore:
             answers.update((i, tuple(Submitted(job.id) for job in one.jobs)) for i, one in plain.items())
         if other:
             accepted = await self._transact(lambda tx: submit(tx, list(other.values())))
+            self._announce(_queues_with_delays(other.values()))
             answers.update(zip(other, accepted, strict=True))
         return [answers[index] for index in range(len(submits))]
 
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
-        rows = await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
-        self._announce({row["queue"] for row in rows})
+        await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
+        self._announce({job.queue for job in jobs})
 
     async def _submit_within(self, submits: Sequence[Submit], connection: Any) -> list[SubmitAnswer]:
         """In the caller's transaction: refusals raise, and leave it as it was."""
@@ -344,6 +345,7 @@ class PostgresStore:
         for answer in answers:
             if isinstance(answer, HoldfastError):
                 raise answer
+        tx.awakened |= _queues_with_delays(submits)
         if tx.awakened and self._is_notifying:
             # The only NOTIFY inside a write transaction: who commits it, and when, is not ours to know.
             await executor.fetch(NOTIFY, self._channel, payloads_of(tx.awakened))
@@ -531,7 +533,8 @@ class PostgresStore:
             limits.CRON_RETENTION_SECONDS,
         )
         parts = [part for part in tick_verbs.PARTS if row[part.__name__]]
-        return tick_verbs.total([await self._transact(_bound(part, tick)) for part in parts])
+        reports = [await self._transact(_bound(part, tick)) for part in parts]
+        return tick_verbs.total(reports, quiet_seconds=row["quiet_seconds"])
 
     # API keys
 
@@ -594,3 +597,8 @@ def _bound(
     part: Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]], tick: Tick
 ) -> Callable[[PostgresTransaction], Coroutine[Any, Any, TickReport]]:
     return lambda tx: part(tx, tick)
+
+
+def _queues_with_delays(submits: Iterable[Submit]) -> set[str]:
+    """Who waits there for work learns that there will be some: it looks up when."""
+    return {job.queue for one in submits for job in one.jobs if job.delay_seconds or job.run_at is not None}

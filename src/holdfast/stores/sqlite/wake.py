@@ -1,9 +1,10 @@
 """Who waits for work, and what wakes them.
 
-How it works: a commit of this process wakes whoever waits for its queues, at once. Commits of other processes show in
-the time stamp of the log, at which a thread looks every few milliseconds, only while somebody waits. A time stamp is
-too coarse to be trusted alone, so every now and then, and where it has changed, ``PRAGMA data_version`` is asked; and
-when that has changed, one look at the newest places says which queues got jobs.
+How it works: a commit of this process wakes whoever waits for its queues, at once. Commits of other processes write to
+the log: the system tells a thread so (``changes``), or else the thread looks at the log's time stamp every few
+milliseconds; both only while somebody waits. Neither is trusted alone, so every now and then, and when the log was
+written to, ``PRAGMA data_version`` is asked; and when that has changed, one look at the newest places says which queues
+got jobs.
 
 A claim that found less than it asked for notes the last place there was. A wait that follows looks at what came after
 it: so a job that comes between the claim and the wait is not slept through, and one that this worker cannot claim
@@ -22,9 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from holdfast.stores.sqlite.changes import FileChanges
 from holdfast.stores.sqlite.statements import SQL
 from holdfast.stores.wakeup import Wakeups
 
+COMMIT_SECONDS: Final = 0.001
+"""Between the write to the log, of which the system tells, and the end of its commit. It may take longer: so the first
+look comes after this time, and each further one after twice the time, up to the next constant."""
+TOLD_POLL_SECONDS: Final = 0.5
+"""For what the system does not see: a file on another machine's disk, say."""
 POLL_SECONDS: Final = 0.005
 CALM_POLL_SECONDS: Final = 0.015
 CALM_AFTER_POLLS: Final = 400
@@ -59,6 +66,8 @@ class Watch:
         self._is_closed = False
         self._last_place: int | None = None
         self._paused: set[str] = set()
+        self._next_look_seconds = TOLD_POLL_SECONDS
+        self._changes = _changes_of(self._log)
         self._data_version = -1
         self._thread = threading.Thread(target=self._run, name="holdfast-sqlite-watch", daemon=True)
         self._thread.start()
@@ -72,6 +81,7 @@ class Watch:
             self._looks.append(Look(loop, wanted, self._drained.get(wanted, 0)))
             self._wanted.update(wanted)
             self._lock.notify()
+        self._ring()
         try:
             async with asyncio.timeout(timeout_seconds):
                 return await wakeups.next(tuple(wanted))
@@ -102,8 +112,15 @@ class Watch:
         with self._lock:
             self._is_closed = True
             self._lock.notify()
+        self._ring()
         self.wake(None)
         await asyncio.to_thread(self._thread.join)
+        if self._changes is not None:
+            self._changes.close()
+
+    def _ring(self) -> None:
+        if self._changes is not None:
+            self._changes.ring()
 
     # on the thread
 
@@ -123,7 +140,15 @@ class Watch:
                 # What happened while nobody waited is no news: the looks of those who come go back far enough.
                 self._last_place = None
                 self._lock.wait()
-        if not self._is_closed and not self._looks:
+        if self._is_closed or self._looks:
+            pass
+        elif self._changes is not None:
+            if self._changes.wait(self._next_look_seconds):
+                self._next_look_seconds = COMMIT_SECONDS
+                time.sleep(COMMIT_SECONDS)
+            else:
+                self._next_look_seconds = min(2 * self._next_look_seconds, TOLD_POLL_SECONDS)
+        else:
             # Not on the lock: half the price, and who comes meanwhile can wait as long as anybody.
             time.sleep(POLL_SECONDS if self._polls < CALM_AFTER_POLLS else CALM_POLL_SECONDS)
         return not self._is_closed
@@ -141,6 +166,8 @@ class Watch:
             self._answer(look)
 
     def _may_have_changed(self) -> bool:
+        if self._changes is not None:
+            return True
         try:
             found = os.stat(self._log)  # noqa: PTH116 - 200 times a second
             stamp = (found.st_mtime_ns, found.st_size)
@@ -179,6 +206,13 @@ class Watch:
             return active
         rows = self._connection.execute(SQL["wait.queues_after"], (place, json.dumps(list(active))))
         return {queue for (queue,) in rows}
+
+
+def _changes_of(log: str) -> FileChanges | None:
+    try:
+        return FileChanges(log)
+    except OSError:
+        return None
 
 
 def _call(loop: asyncio.AbstractEventLoop, wakeups: Wakeups, queues: Collection[str] | None) -> None:

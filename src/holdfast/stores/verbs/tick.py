@@ -57,7 +57,7 @@ async def retention(tx: Transaction, tick: Tick) -> TickReport:
 PARTS: Final = (expired, lost_workers, lifetimes, due, marks, retention)
 
 
-def total(reports: list[TickReport]) -> TickReport:
+def total(reports: list[TickReport], *, quiet_seconds: float = 0.0) -> TickReport:
     return TickReport(
         due=sum(r.due for r in reports),
         reclaimed=sum(r.reclaimed for r in reports),
@@ -65,4 +65,5 @@ def total(reports: list[TickReport]) -> TickReport:
         propagated=sum(r.propagated for r in reports),
         removed=sum(r.removed for r in reports),
         has_more=any(r.has_more for r in reports),
+        quiet_seconds=quiet_seconds,
     )

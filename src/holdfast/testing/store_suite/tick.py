@@ -189,3 +189,14 @@ async def test_timestamps_are_the_stores_clock_in_utc(harness: StoreHarness) -> 
     for time in (*times, job.lease.expires_at):
         assert time is not None
         assert time.utcoffset() == timedelta(0)
+
+
+async def test_a_tick_promises_no_more_quiet_than_there_is(harness: StoreHarness) -> None:
+    """TickReport.quiet_seconds: who believes it must not oversleep."""
+    for delay_seconds in (60.0, 5.0):
+        await submit_one(harness.store, delay_seconds=delay_seconds)
+    assert (await harness.store.tick(Tick())).quiet_seconds <= 5.0
+    harness.clock.advance(5)
+    report = await harness.store.tick(Tick())
+    assert report.due == 1
+    assert report.quiet_seconds <= 55.0

@@ -23,6 +23,11 @@ SELECT
         WHERE w.due_at <= clock.now AND w.due_at > $3::timestamptz
         ORDER BY w.due_at LIMIT 1
     ), false) AS due,
+    coalesce((
+        SELECT extract(epoch FROM w.due_at - clock.now)::float8 FROM {schema}.waiting w
+        WHERE w.due_at > clock.now
+        ORDER BY w.due_at LIMIT 1
+    ), 'infinity') AS quiet_seconds,
     EXISTS (
         SELECT FROM {schema}.worker w CROSS JOIN LATERAL (
             SELECT FROM {schema}.running r
