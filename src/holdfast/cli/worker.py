@@ -6,7 +6,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -146,14 +147,18 @@ async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int
             await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
     except asyncio.CancelledError:
         return signals.code
-    try:
-        worker = app.worker(
+
+    def make() -> "Worker":
+        return app.worker(
             concurrency=arguments.concurrency,
             queues=arguments.queues,
             limits={queue: number for limit in arguments.limit for queue, number in limit.items()},
             grace=arguments.grace,
             name=_name(arguments.name, child),
         )
+
+    try:
+        make()  # wrong options are refused before anything is said
         LOG.info(
             "%s: %d job %s, %s",
             arguments.app,
@@ -161,7 +166,12 @@ async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int
             "type" if len(app.registry) == 1 else "types",
             without_password(app.url),
         )
+        worker = await patiently(
+            lambda: _started(make), url=app.url, timeout_seconds=arguments.connect_timeout, say=LOG.warning
+        )
         return await _run(worker, signals, parent=child[0] if child is not None else None)
+    except asyncio.CancelledError:
+        return signals.code
     finally:
         await app.close()
 
@@ -229,11 +239,20 @@ class Signals:
             os._exit(Exit.INTERRUPTED)
 
 
+async def _started(make: Callable[[], "Worker"]) -> "Worker":
+    """A new one at each try: the database may be there and take nothing, because its disk is full, for example."""
+    worker = make()
+    await worker.start()
+    return worker
+
+
 async def _run(worker: "Worker", signals: Signals, *, parent: int | None) -> int:
     signals.worker = worker
     orphan = asyncio.create_task(_stop_when_orphaned(worker, parent)) if parent is not None else None
     try:
-        await worker.run()
+        async with AsyncExitStack() as stack:
+            stack.push_async_exit(worker)
+            await worker.wait_stopped()
     finally:
         if orphan is not None:
             orphan.cancel()

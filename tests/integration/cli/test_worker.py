@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from holdfast.core.job import Job
@@ -250,6 +251,22 @@ def test_a_database_that_comes_later_is_waited_for(private_postgres: PostgresSer
         private_postgres.start()
         worker.wait_for("serves")
         assert run("submit", "greet", "--payload", '{"name": "Ada"}', "--wait", url=url).returncode == DONE
+
+
+def test_a_database_that_takes_nothing_at_its_start_is_waited_for(postgres_url: str, shop: Path) -> None:
+    assert run("migrate", url=postgres_url).returncode == DONE
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$"
+        )
+        connection.execute("CREATE TRIGGER full_disk BEFORE INSERT ON holdfast.worker EXECUTE FUNCTION full_disk()")
+        with Program("worker", "shop:app", "--url", postgres_url, cwd=shop) as worker:
+            worker.wait_for("trying again for 60 s")
+            connection.execute("DROP TRIGGER full_disk ON holdfast.worker")
+            worker.wait_for("serves")
+            done = run("submit", "greet", "--payload", '{"name": "Ada"}', "--wait", url=postgres_url)
+            assert done.returncode == DONE
 
 
 def test_a_signal_while_it_waits_for_the_database_ends_it(shop: Path) -> None:
