@@ -134,7 +134,7 @@ def test_a_secret_is_in_no_database_and_on_no_other_output(
         done = run("keys", "check", "--scope", "read", url=url, stdin=stdin)
         assert done.returncode == NOT_DONE
         written += done.stdout + done.stderr
-    written += refused("keys", "check", "--scope", "read", secret, url=url)
+    written += refused("keys", "check", "--scope", "read", secret, url=url, stdin=secret)
     written += refused("keys", "revoke", secret, url=url)
     proof = secret[26:]
     assert len(proof) == 43
