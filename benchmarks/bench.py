@@ -12,10 +12,11 @@ from tests.servers import PostgresServer
 
 QUICK_FRACTION: Final = 0.15
 """Of a measure's full time, roughly, that it takes with the quick sizes."""
+BAR_CHARACTERS: Final = 20
 
 
 class Progress:
-    """One line: what is running, how long it has been, and about how long it will still take."""
+    """A bar and a line: what is running, how long it has been, and about how long it will still take."""
 
     def __init__(self, expected_seconds: float) -> None:
         self._left_seconds = expected_seconds
@@ -35,7 +36,8 @@ class Progress:
         # How this machine compares with the one the estimates are from shows after the first measure.
         pace = (self._finished - self._started) / self._done_seconds if self._done_seconds else 1.0
         elapsed, left = now - self._started, max(0.0, self._left_seconds * pace - (now - self._finished))
-        line = f"[{clock(elapsed)}, about {clock(left)} left] {text}"
+        done = bar(elapsed / (elapsed + left) if elapsed + left else 0.0)
+        line = f"{done} {clock(elapsed)}, about {clock(left)} left: {text}"
         print(f"\r\x1b[K{line}" if self._is_terminal else line, end="" if self._is_terminal else "\n", file=sys.stderr)
         sys.stderr.flush()
 
@@ -76,6 +78,11 @@ class Measure:
     seconds: float
     """What it takes with the full sizes, for the time left."""
     run: Callable[[Bench], Awaitable[Sequence[Figure | Missing]]]
+
+
+def bar(share: float) -> str:
+    full = round(share * BAR_CHARACTERS)
+    return f"[{'#' * full}{'.' * (BAR_CHARACTERS - full)}]"
 
 
 def clock(seconds: float) -> str:

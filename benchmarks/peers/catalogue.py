@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 SYSTEMS: Final = Path(__file__).parent / "systems"
-STORES: Final = ("postgres", "sqlite", "redis", "rabbitmq")
+MEASURES: Final = {
+    "postgres": ("drain", "submits", "bulk", "steady", "latency", "rest"),
+    "sqlite": ("drain", "latency", "rest"),
+    "redis": ("drain",),
+    "rabbitmq": ("drain",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +32,12 @@ class Variant:
     keeps: str
     settings: str
     pending: str | None = None
-    """SQL (or Redis commands): how many jobs are not terminal yet. None: the broker's queue is asked."""
+    """SQL, or a script for Redis: how many jobs are not terminal yet. None: the broker's queue is asked."""
     kept: str | None = None
     """SQL: how many finished jobs there is something left of."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    has_bulk: bool = True
-    is_polling: bool = False
-    """Looks for jobs at intervals, so that its idle latency is the interval's; fewer samples say that, too."""
+    measures: tuple[str, ...]
+    """By name; those of its store unless its file says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,4 +66,5 @@ def _read(path: Path) -> System:
 
 
 def _variant(values: Mapping[str, Any]) -> Variant:
-    return Variant(**{**values, "worker": tuple(values["worker"])})
+    measures = values.get("measures", MEASURES[values["store"]])
+    return Variant(**{**values, "worker": tuple(values["worker"]), "measures": tuple(measures)})

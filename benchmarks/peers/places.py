@@ -8,16 +8,17 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import psycopg
 from psycopg import sql
 
 from benchmarks.peers.catalogue import Variant
-from tests.servers import PostgresServer, RabbitServer, RedisServer
+from tests.servers import PostgresServer, RabbitServer, RedisServer, ServerUnavailable
+
+Server = TypeVar("Server", PostgresServer, RedisServer, RabbitServer)
 
 
 class Place(Protocol):
@@ -156,25 +157,49 @@ class Stores:
     """The servers, each started when it is first wanted."""
 
     def __init__(self) -> None:
-        self._servers = ExitStack()
+        self._running = ExitStack()
+        self._servers: dict[type, Any] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._servers.close()
+        self._running.close()
 
-    @cached_property
+    @property
     def postgres(self) -> PostgresServer:
-        return self._servers.enter_context(PostgresServer())
+        return self._server(PostgresServer)
 
-    @cached_property
+    @property
     def redis(self) -> RedisServer:
-        return self._servers.enter_context(RedisServer())
+        return self._server(RedisServer)
 
-    @cached_property
+    @property
     def rabbitmq(self) -> RabbitServer:
-        return self._servers.enter_context(RabbitServer())
+        return self._server(RabbitServer)
+
+    def _server(self, kind: type[Server]) -> Server:
+        """One that could not be had is not tried again."""
+        if kind not in self._servers:
+            try:
+                self._servers[kind] = self._running.enter_context(kind())
+            except ServerUnavailable as error:
+                self._servers[kind] = error
+        server = self._servers[kind]
+        if isinstance(server, ServerUnavailable):
+            raise server
+        assert isinstance(server, kind)
+        return server
+
+    def versions(self) -> dict[str, str]:
+        """Of the brokers that were used, and what they promise."""
+        found = {}
+        if isinstance(self._servers.get(RedisServer), RedisServer):
+            facts = dict(line.split(":", 1) for line in self.redis.ask("INFO").splitlines() if ":" in line)
+            found["Redis"] = f"{facts['redis_version']}, append-only file {('off', 'on')[int(facts['aof_enabled'])]}"
+        if isinstance(self._servers.get(RabbitServer), RabbitServer):
+            found["RabbitMQ"] = self.rabbitmq.version()
+        return found
 
     def processes(self, store: str) -> list[int]:
         """The roots of the server's process trees; none for a file."""

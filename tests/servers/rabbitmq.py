@@ -58,7 +58,7 @@ class RabbitServer:
         # Started here and in the foreground, so that it ends with us: the node would leave a daemon behind.
         mapper = ["epmd", "-port", str(self._mapper_port), "-address", "127.0.0.1"]
         self._mapper = GuardedProcess(mapper, directory=self._directory, log=log, end_signal=signal.SIGKILL)
-        server = ["env", *self._variables(), self._binaries / "rabbitmq-server"]
+        server = ["env", *self._variables(), str(self._binaries / "rabbitmq-server")]
         self._process = GuardedProcess(server, directory=self._directory, log=log, end_signal=signal.SIGKILL)
         if not wait_until(self._answers, timeout_seconds=START_TIMEOUT_SECONDS):
             self.stop()
@@ -76,9 +76,16 @@ class RabbitServer:
 
     def queues(self) -> dict[str, int]:
         """Messages by queue, those that were delivered and not acknowledged included. Takes about a second."""
-        command = ["env", *self._variables(), self._binaries / "rabbitmqctl", "--quiet", "list_queues"]
+        rows = [line.split("\t") for line in self._control("list_queues", "name", "messages").splitlines()]
+        return {name: int(count) for name, count in rows if count.isdigit()}
+
+    def version(self) -> str:
+        return self._control("version").strip()
+
+    def _control(self, *words: str) -> str:
+        command = ["env", *self._variables(), str(self._binaries / "rabbitmqctl"), "--quiet", *words]
         done = subprocess.run(
-            [*command, "name", "messages"],
+            command,
             cwd=self._directory,
             capture_output=True,
             text=True,
@@ -86,8 +93,7 @@ class RabbitServer:
             check=True,
             **identity(),
         )
-        rows = [line.split("\t") for line in done.stdout.splitlines()]
-        return {name: int(count) for name, count in rows if count.isdigit()}
+        return str(done.stdout)
 
     def _configure(self) -> None:
         for name in ("home", "mnesia", "logs"):

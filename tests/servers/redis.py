@@ -39,8 +39,10 @@ class RedisServer:
 
     def start(self) -> None:
         log = self._directory / "log"
-        command = [self._binary, "--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--appendonly", "no"]
-        self._process = GuardedProcess(command, directory=self._directory, log=log, end_signal=signal.SIGKILL)
+        options = ("--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--appendonly", "no")
+        self._process = GuardedProcess(
+            [self._binary, *options], directory=self._directory, log=log, end_signal=signal.SIGKILL
+        )
         if not wait_until(self._answers, timeout_seconds=START_TIMEOUT_SECONDS):
             self._process.end()
             raise ServerUnavailable(f"Redis did not start; its log says:\n{log.read_text()[-2000:]}")

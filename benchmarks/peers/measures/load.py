@@ -32,7 +32,7 @@ def measure_steady(visit: Visit, *, seconds: float) -> Sample:
     )
 
 
-def measure_idle(visit: Visit, *, jobs: int) -> Sample:
+def measure_latency(visit: Visit, *, jobs: int) -> Sample:
     """A warm worker with nothing to do is given one job at a time."""
     visit.start_workers()
     before = visit.warm_up()
