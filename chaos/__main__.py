@@ -20,8 +20,7 @@ STORES: Final = {"postgres": 0.55, "sqlite": 0.45}
 """How the time is shared: PostgreSQL has more kinds of faults."""
 DEFAULT_JOBS: Final = 104_000
 DEFAULT_MINUTES: Final = 9.0
-STRIKE_SECONDS: Final = 2.0
-"""How much time a strike has on average."""
+DEFAULT_STRIKES: Final = 11
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,11 +62,16 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--store", choices=(*STORES, "both"), default="both")
     parser.add_argument("--jobs", type=int, default=DEFAULT_JOBS, help=f"on all stores; default: {DEFAULT_JOBS}")
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES, help="of faults, on all stores")
-    parser.add_argument("--strikes", type=int, default=10, help="of each fault on each store; default: 10")
+    parser.add_argument(
+        "--strikes", type=int, default=DEFAULT_STRIKES, help=f"of each fault on each store; default: {DEFAULT_STRIKES}"
+    )
     parser.add_argument("--only", nargs="+", choices=names, metavar="FAULT", help=f"some of: {', '.join(names)}")
     options = parser.parse_args(arguments)
     options.whole = (
-        options.store == "both" and not options.only and options.jobs >= DEFAULT_JOBS and options.strikes >= 10
+        options.store == "both"
+        and not options.only
+        and options.jobs >= DEFAULT_JOBS
+        and options.strikes >= DEFAULT_STRIKES
     )
     return options
 

@@ -123,9 +123,9 @@ class PostgresDatabase:
         self._migrate([*columns, f"UPDATE holdfast.{migrate.VERSION_TABLE} SET version_num = '{migrate.head()}'"])
 
     def _migrate(self, statements: Sequence[str]) -> None:
-        """As ``migrate.upgrade`` does it: one transaction, one at a time."""
+        """As ``migrate.upgrade`` does it, in one transaction; Away where a lock is waited for too long."""
         lock = f"SELECT pg_advisory_xact_lock({migrate.LOCK_NUMBER})"
-        self._execute(";".join(("BEGIN", "SET LOCAL lock_timeout = '10s'", lock, *statements, "COMMIT")))
+        self._execute(";".join(("BEGIN", "SET LOCAL lock_timeout = '2s'", lock, *statements, "COMMIT")))
 
     def read(self) -> Stored:
         with self._connect() as connection:

@@ -19,7 +19,7 @@ HELD_LEASES: Final = 5
 """What has to be held for a strike to count."""
 MAX_AT_ONCE: Final = 3
 START_SECONDS: Final = 60.0
-HELD_SECONDS: Final = 30.0
+HELD_SECONDS: Final = 60.0
 DRAIN_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.1
 SPARE: Final = 1.15
@@ -68,6 +68,7 @@ class Run:
         self._world = world
         self._say = say
         self._started = time.monotonic()
+        self._turns = {name: asyncio.Lock() for name in BY_NAME}
         self.strikes: Counter[str] = Counter()
         self.idle_strikes: Counter[str] = Counter()
         self.fewest_held: dict[str, int] = {}
@@ -106,13 +107,14 @@ class Run:
 
     async def _strike(self, strike: Strike) -> None:
         fault, world = BY_NAME[strike.fault], self._world
-        await self._until_held(HELD_SECONDS)
-        held = world.held
-        try:
-            what = await fault.strike(world, Random(strike.seed))
-        except TimeoutError:
-            world.problems.append(f"{fault.name} found nothing to strike")
-            return
+        # Two of a kind at once would heal each other too early.
+        async with self._turns[fault.name]:
+            held = await self._until_held(HELD_SECONDS)
+            try:
+                what = await fault.strike(world, Random(strike.seed))
+            except TimeoutError:
+                world.problems.append(f"{fault.name} found nothing to strike")
+                return
         if held >= HELD_LEASES:
             self.strikes[fault.name] += 1
             self.fewest_held[fault.name] = min(held, self.fewest_held.get(fault.name, held))
@@ -120,14 +122,18 @@ class Run:
             self.idle_strikes[fault.name] += 1
         self._say(f"{fault.name}: {what} ({held} leases)")
 
-    async def _until_held(self, timeout_seconds: float) -> None:
+    async def _until_held(self, timeout_seconds: float) -> int:
+        """Until enough leases are held for a strike to count; how many there are now."""
         ends_at = time.monotonic() + timeout_seconds
-        while self._world.held < HELD_LEASES and time.monotonic() < ends_at:  # noqa: ASYNC110 - the database has no event
+        while True:
+            held = await self._world.count_held()
+            if held >= HELD_LEASES or time.monotonic() >= ends_at:
+                return held
             await asyncio.sleep(POLL_SECONDS)
 
     async def _until_enough(self) -> None:
         ends_at = time.monotonic() + max(self._settings.seconds, START_SECONDS)
-        while not self._note_enough() and time.monotonic() < ends_at:  # noqa: ASYNC110 - as above
+        while not self._note_enough() and time.monotonic() < ends_at:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(POLL_SECONDS)
 
     def _note_enough(self) -> bool:

@@ -1,6 +1,6 @@
 """The times of a run. Shorter than the defaults by a factor of five to ten, so that a run sees many leases expire.
 
-What they are to each other is as by default: several heartbeats a worker timeout, and a stop that outlasts every lease.
+There are several heartbeats in a worker timeout, as by default. A lease is as long as that: either may end first.
 """
 
 from typing import Final

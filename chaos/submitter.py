@@ -25,9 +25,10 @@ from holdfast.core.errors import HoldfastError, InvalidInput, UsageError
 
 ROUND_SECONDS: Final = 0.1
 BATCH_JOBS: Final = 40
-MAX_BEHIND_JOBS: Final = 1000
+MAX_BEHIND_JOBS: Final = 3000
 """After an outage it does not make up for more than this at once."""
 MAX_SLOW_BEHIND_JOBS: Final = 20
+MAX_UNDER_WAY: Final = 200
 TOO_LARGE: Final = "x" * 1_100_000
 HUNGRY_MEBIBYTES: Final = 48
 
@@ -46,6 +47,7 @@ class Submitter:
         self._rng = rng
         self._load = load
         self._number = 0
+        self._under_way: set[asyncio.Task[None]] = set()
         self.is_stopped = False
         self.has_enough = False
         self.dies_at_commit = False
@@ -67,15 +69,22 @@ class Submitter:
             passed, last = clock() - last, clock()
             owed_slow = min(owed_slow + passed * self._load.slow_jobs_a_second, MAX_SLOW_BEHIND_JOBS)
             owed = min(owed + passed * self._load.jobs_a_second, MAX_BEHIND_JOBS)
-            groups: list[Group] = []
             while owed_slow > 0:
-                groups.append(self._slow())
+                self._begin(self._slow())
                 owed_slow -= 1
-            while owed > 0 and not self.has_enough:
-                groups.append(self._any())
-                owed -= len(groups[-1].calls)
-            await asyncio.gather(*(self._submit(group) for group in groups))
+            while owed > 0 and not self.has_enough and len(self._under_way) < MAX_UNDER_WAY:
+                group = self._any()
+                self._begin(group)
+                owed -= len(group.calls)
             await asyncio.sleep(ROUND_SECONDS)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _begin(self, group: Group) -> None:
+        """One that hangs in a dead connection keeps no other from being tried."""
+        task = asyncio.create_task(self._submit(group))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     async def _submit(self, group: Group) -> None:
         self._number += 1

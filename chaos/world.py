@@ -30,7 +30,7 @@ QUEUES: Final = "loop=4,thread=2,process=2"
 PROCESS_SLOTS: Final = 3
 STORE_DISK_BYTES: Final = 512 * 1024 * 1024
 LOG_DISK_BYTES: Final = 64 * 1024 * 1024
-WATCH_SECONDS: Final = 0.25
+WATCH_SECONDS: Final = 0.5
 NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -53,7 +53,6 @@ class World:
         self.is_migrated = False
         self.database: Database
         self.submitter: Program
-        self.held = 0
         self.accepted = 0
         self.has_enough = False
         self._count = workers
@@ -143,15 +142,18 @@ class World:
     # watching
 
     async def watch(self) -> None:
-        """Keeps ``held`` and ``accepted`` up to date, as far as the database can be asked."""
-        while True:
-            try:
-                self.held = await asyncio.to_thread(self.database.held)
-                if not self.has_enough:
-                    self.accepted = await asyncio.to_thread(self.database.accepted)
-            except Away:
-                self.held = 0
+        """Keeps ``accepted`` up to date, as far as the database can be asked."""
+        while not self.has_enough:
+            with contextlib.suppress(Away):
+                self.accepted = await asyncio.to_thread(self.database.accepted)
             await asyncio.sleep(WATCH_SECONDS)
+
+    async def count_held(self) -> int:
+        """Leases that are held now; 0 where nobody can say."""
+        try:
+            return await asyncio.to_thread(self.database.held)
+        except Away:
+            return 0
 
     @property
     def pids(self) -> list[int]:

@@ -9,8 +9,8 @@ from chaos.history import Answer
 from chaos.report import Report
 from chaos.run import Settings, run
 
-JOBS = 3000
-SECONDS = {"postgres": 30.0, "sqlite": 20.0}
+JOBS = 2500
+SECONDS = {"postgres": 20.0, "sqlite": 14.0}
 
 
 def say(what: str) -> None:
