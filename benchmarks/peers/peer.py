@@ -94,7 +94,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         from uvloop import new_event_loop
     except ImportError:
         return None
-    return new_event_loop  # type: ignore[no-any-return]
+    factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+    return factory
 
 
 def _serve(side: Any, run: Callable[[Any], Any]) -> None:

@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,9 @@ SAID_OF_DRAINS: Final = (
     " favour of the system."
 )
 SAID_OF_FIGURES: Final = (
-    "No-op jobs of about 100 bytes. Each figure is a ratio of Holdfast to another system that took turns with it in this",
-    "run: the median over the rounds, and the middle half of them. Read ratios, not rates: those are of one machine on",
-    "one day. `benchmarks/README.md` says how it is measured.",
+    "No-op jobs of about 100 bytes. Each figure is a ratio of Holdfast to another system that took turns with it in",
+    "this run: the median over the rounds, and the middle half of them. Read ratios, not rates: those are of one",
+    "machine on one day. `benchmarks/README.md` says how it is measured.",
 )
 MICROSECONDS: Final = 1_000_000
 
@@ -43,10 +43,13 @@ class Run:
     systems: Sequence[System]
     results: Results
     left_out: Mapping[str, str]
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    seconds: float = 0.0
+    seconds: float
     settings: Mapping[str, str] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+
+    @property
+    def started_at(self) -> datetime:
+        return datetime.now(UTC) - timedelta(seconds=self.seconds)
 
     @property
     def holds(self) -> bool:
@@ -105,10 +108,16 @@ def figures_table(run: Run) -> list[tuple[str, ...]]:
 def facts_table(run: Run) -> list[tuple[str, ...]]:
     head = ("system", "versions", "store", "durability", "of a finished job it keeps", "settings")
     lines = [
-        (variant.name, versions(system), variant.store, variant.durability, variant.keeps, variant.settings)
+        (variant.name, versions(system), variant.store, variant.durability, _keeps(run, variant), variant.settings)
         for system, variant in run.variants
     ]
     return [head, *lines]
+
+
+def _keeps(run: Run, variant: Variant) -> str:
+    """What its file says, and what was found."""
+    kept, jobs = (run.results.median("drain", variant.name, figure) for figure in ("kept", "jobs"))
+    return variant.keeps if kept is None else f"{variant.keeps} ({kept:,.0f} rows after a drain of {jobs:,.0f})"
 
 
 def versions(system: System) -> str:
@@ -135,10 +144,16 @@ def page(run: Run, plots: Sequence[str]) -> str:
     body += ["## What the ratios are made from", "", *(f"- {line}" for line in report.details(run.findings)), ""]
     body += ["## The systems", "", *_markdown(facts_table(run)), ""]
     trouble = [*(f"- {name}: left out, {why}" for name, why in run.left_out.items())]
-    trouble += [f"- {failure}" for failure in run.results.failures]
+    trouble += [f"- {failure}" for failure in run.results.failures] + [f"- {line}" for line in run_again(run)]
     body += ["## Left out, and what failed", "", *(trouble or ["Nothing."]), ""]
     body += ["## Settings", "", *(f"- {name}: {value}" for name, value in run.settings.items()), ""]
     return "\n".join(body)
+
+
+def run_again(run: Run) -> list[str]:
+    """No handler should have run twice: nobody was killed."""
+    counts = {variant.name: sum(run.results.values("drain", variant.name, "run_again")) for _, variant in run.variants}
+    return [f"{name}: {count:.0f} handlers ran a second time" for name, count in counts.items() if count]
 
 
 def _markdown(lines: Sequence[Sequence[str]]) -> list[str]:

@@ -67,7 +67,7 @@ class Results:
     def ratio(self, measure: str, one: str, other: str, figure: str) -> Ratio | None:
         """Round by round; a round that either of them failed in is left out."""
         rounds = zip(*(self.samples.get(measure, {}).get(name, []) for name in (one, other)), strict=False)
-        pairs = [(a.figures[figure], b.figures[figure]) for a, b in rounds if a is not None and b is not None]
+        pairs = [(a.figures.get(figure), b.figures.get(figure)) for a, b in rounds if a is not None and b is not None]
         numbers = [(a, b) for a, b in pairs if a is not None and b]
         return ratio([a for a, _ in numbers], [b for _, b in numbers]) if numbers else None
 
