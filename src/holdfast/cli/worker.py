@@ -17,6 +17,7 @@ from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_url, checked, patiently
 from holdfast.cli.exits import Exit
 from holdfast.cli.loading import load_app
+from holdfast.cli.loop import run_alone
 from holdfast.cli.supervisor import AT_ONCE, Supervisor, child_of
 from holdfast.core.errors import UsageError
 from holdfast.telemetry import TextFormatter, configure
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         return asyncio.run(_supervise(arguments))
     # Imported before there is a loop: until then, Ctrl-C ends an import that takes for ever.
     app = find_app(arguments.app, arguments.url)
-    return asyncio.run(_work(app, arguments, child))
+    return run_alone(_work(app, arguments, child))
 
 
 def _set_up_logging(*, is_text: bool) -> None:
