@@ -72,12 +72,16 @@ def in_thread(ctx: Context, seconds: float = 0.0, *, fails: int = 0, says: str =
 @app.job(queue="process", isolation="process", retry=USUAL, visibility=scale.LEASE_SECONDS)
 def in_process(ctx: Context, seconds: float = 0.0, *, fails: int = 0, says: str = "", mebibytes: int = 0) -> str:
     _begin(ctx, says)
-    ballast = [bytearray(MEBIBYTE) for _ in range(mebibytes)]
+    ballast = _eat(mebibytes)
     if seconds:
         ctx.checkpoint_sync(str(ctx.attempt_id))
         _sleep(ctx, seconds)
-    ballast.clear()
+    ballast += _eat(mebibytes)
     return _end(ctx, fails)
+
+
+def _eat(mebibytes: int) -> list[bytearray]:
+    return [bytearray(MEBIBYTE) for _ in range(mebibytes)]
 
 
 def _begin(ctx: Context, says: str) -> None:

@@ -27,6 +27,7 @@ OPEN_PLACES: Final = ("ready", "waiting", "running", "mark")
 GROWING: Final = ("job", "ready", "running", "ended")
 """The tables that the next version of the schema adds a column to."""
 HOLDERS: Final = "SELECT w.name, count(*) FROM {0}running r JOIN {0}worker w ON w.id = r.owner GROUP BY w.name"
+VERSION: Final = "holdfast.schema_version"
 NEXT_VERSION: Final = "9999"
 WATCH_SECONDS: Final = 2
 
@@ -71,10 +72,16 @@ class PostgresDatabase:
         self._server = server
         self.database = server.create_database()
         self.url = server.url(self.database)
+        self._version = ""
 
     async def create(self) -> None:
         await migrate.upgrade(self.url)
-        await asyncio.to_thread(self._execute, (SQL / "audit_postgres.sql").read_text(encoding="utf-8"))
+        await asyncio.to_thread(self._prepare)
+
+    def _prepare(self) -> None:
+        self._execute((SQL / "audit_postgres.sql").read_text(encoding="utf-8"))
+        with self._connect() as connection:
+            ((self._version,),) = _rows(connection, f"SELECT version_num FROM {VERSION}")
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -116,11 +123,11 @@ class PostgresDatabase:
 
     def grow(self) -> None:
         columns = [f"ALTER TABLE holdfast.{table} ADD COLUMN next_version int DEFAULT 1" for table in GROWING]
-        self._migrate([*columns, f"UPDATE holdfast.{migrate.VERSION_TABLE} SET version_num = '{NEXT_VERSION}'"])
+        self._migrate([*columns, f"UPDATE {VERSION} SET version_num = '{NEXT_VERSION}'"])
 
     def shrink(self) -> None:
         columns = [f"ALTER TABLE holdfast.{table} DROP COLUMN IF EXISTS next_version" for table in GROWING]
-        self._migrate([*columns, f"UPDATE holdfast.{migrate.VERSION_TABLE} SET version_num = '{migrate.head()}'"])
+        self._migrate([*columns, f"UPDATE {VERSION} SET version_num = '{self._version}'"])
 
     def _migrate(self, statements: Sequence[str]) -> None:
         """As ``migrate.upgrade`` does it, in one transaction; Away where a lock is waited for too long."""

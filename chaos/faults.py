@@ -260,13 +260,16 @@ async def _running(world: World, rng: Random) -> Program:
 
 
 async def _child(world: World, rng: Random) -> tuple[Program, int]:
+    """One that runs a handler."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
+            busy = world.busy_processes()
             found = [
                 (worker, child)
                 for worker in world.workers
                 if worker.pid is not None
                 for child in children_of(worker.pid)
+                if child in busy
             ]
             if found:
                 return rng.choice(found)

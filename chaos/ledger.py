@@ -7,12 +7,13 @@ L2. An ``end`` stands before the handler returns: so whatever the store says was
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
 
 LEDGER_VARIABLE: Final = "CHAOS_LEDGER"
+LATEST_BYTES: Final = 65536
 
 Event = Literal["start", "end"]
 
@@ -23,6 +24,7 @@ class Entry:
     job_id: UUID
     attempt: int
     token: UUID
+    process: int = field(default=0, compare=False)
 
 
 _descriptors: dict[int, int] = {}
@@ -34,7 +36,7 @@ def append(event: Event, *, job_id: UUID, attempt: int, token: UUID) -> None:
     descriptor = _descriptors.get(process)
     if descriptor is None:
         descriptor = _descriptors[process] = open_to_append(Path(os.environ[LEDGER_VARIABLE]))
-    write_line(descriptor, f"{event} {job_id} {attempt} {token}")
+    write_line(descriptor, f"{event} {job_id} {attempt} {token} {process}")
 
 
 def open_to_append(path: Path) -> int:
@@ -52,5 +54,17 @@ def read(path: Path) -> Iterator[Entry]:
         return
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            event, job_id, attempt, token = line.split()
-            yield Entry("end" if event == "end" else "start", UUID(job_id), int(attempt), UUID(token))
+            yield parse(line)
+
+
+def read_latest(path: Path) -> list[Entry]:
+    """The last few hundred lines."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LATEST_BYTES))
+        _, *lines = file.read().decode().split("\n")
+    return [parse(line) for line in lines if line]
+
+
+def parse(line: str) -> Entry:
+    event, job_id, attempt, token, process = line.split()
+    return Entry("end" if event == "end" else "start", UUID(job_id), int(attempt), UUID(token), int(process))

@@ -30,7 +30,7 @@ MAX_BEHIND_JOBS: Final = 3000
 MAX_SLOW_BEHIND_JOBS: Final = 20
 MAX_UNDER_WAY: Final = 200
 TOO_LARGE: Final = "x" * 1_100_000
-HUNGRY_MEBIBYTES: Final = 48
+HUNGRY_MEBIBYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,12 @@ class Submitter:
 
     def _slow(self) -> Group:
         seconds = self._rng.uniform(*self._load.slow_seconds)
-        (kind,) = self._rng.choices((on_loop, in_thread, in_process), weights=(50, 25, 25))
-        return self._many([kind.call(seconds)])
+        (kind,) = self._rng.choices(("loop", "thread", "process"), weights=(50, 25, 25))
+        if kind == "loop":
+            return self._many([on_loop.call(seconds)])
+        if kind == "thread":
+            return self._many([in_thread.call(seconds)])
+        return self._many([in_process.call(seconds, mebibytes=HUNGRY_MEBIBYTES)])
 
     def _chain(self) -> Group:
         return self._workflow(chain(*(self._call() for _ in range(self._rng.randint(2, 4)))))

@@ -159,6 +159,11 @@ class World:
     def pids(self) -> list[int]:
         return [pid for worker in self.workers if (pid := worker.pid) is not None]
 
+    def busy_processes(self) -> set[int]:
+        """Those whose latest word is that a handler has started."""
+        latest = {entry.process: entry.event for entry in ledger.read_latest(self.folder / "ledger")}
+        return {process for process, event in latest.items() if event == "start"}
+
     async def drained(self, *, timeout_seconds: float) -> bool:
         """Until every job has ended."""
 
