@@ -12,6 +12,7 @@ Execution logs lie elsewhere: a folder, ``s3://bucket/prefix`` or ``memory://``;
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -103,11 +104,9 @@ _MAKERS: Final[dict[str, Callable[[str, int], Store]]] = {
 
 
 def require_postgres() -> None:
-    try:
-        import alembic  # noqa: F401
-        import asyncpg  # noqa: F401
-    except ImportError as error:
-        raise ConfigError("postgresql:// needs more packages; run: pip install 'holdfast[postgres]'") from error
+    # Not imported: a store has no use for Alembic, and it is large.
+    if find_spec("asyncpg") is None or find_spec("alembic") is None:
+        raise ConfigError("postgresql:// needs more packages; run: pip install 'holdfast[postgres]'")
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:

@@ -4,49 +4,32 @@ import argparse
 import difflib
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import Final
+from importlib import import_module
+from typing import Any, Final, NoReturn
 
-from holdfast.cli import (
-    bench,
-    cancel,
-    cron,
-    dead,
-    dev,
-    job,
-    jobs,
-    keys,
-    migrate,
-    queues,
-    replay,
-    submit,
-    top,
-    worker,
-    workers,
-)
 from holdfast.cli.command import Parser
 from holdfast.cli.exits import MEANINGS, Exit, exit_of
-from holdfast.cli.output import abandon, finish, note, tolerate_any_encoding
+from holdfast.cli.streams import abandon, finish, note, tolerate_any_encoding
 from holdfast.core.errors import HoldfastError
 
 COMMANDS: Final = (
-    dev,
-    worker,
-    submit,
-    jobs,
-    job,
-    cancel,
-    replay,
-    dead,
-    queues,
-    workers,
-    cron,
-    top,
-    migrate,
-    keys,
-    bench,
+    "dev",
+    "worker",
+    "submit",
+    "jobs",
+    "job",
+    "cancel",
+    "replay",
+    "dead",
+    "queues",
+    "workers",
+    "cron",
+    "top",
+    "migrate",
+    "keys",
+    "bench",
 )
-"""In the order of the help: first what a newcomer needs."""
+"""In the order of the help: first what a newcomer needs. Each is a module beside this one."""
 ENVIRONMENT: Final = {
     "HOLDFAST_URL": "the database: sqlite:///jobs.db, postgresql://user@host/database",
     "HOLDFAST_LOGS": "where execution logs are kept: a folder, s3://bucket/prefix, off",
@@ -75,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    parser = build_parser()
+    # Only what is asked for is loaded: a worker, say, draws no tables.
+    parser = build_parser(given[:1] if given and given[0] in COMMANDS else COMMANDS)
     if not given:
         parser.print_help(sys.stderr)
         return Exit.WRONG
@@ -89,7 +73,7 @@ def _run(given: Sequence[str]) -> int:
     return answer
 
 
-def build_parser() -> Parser:
+def build_parser(names: Sequence[str] = COMMANDS) -> Parser:
     parser = Parser(
         prog="holdfast",
         description="A job queue whose database is the truth.",
@@ -97,11 +81,22 @@ def build_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"holdfast {version('holdfast')}")
+    parser.add_argument("--version", action=Version, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", parser_class=Parser)
-    for command in COMMANDS:
-        command.add_to(commands)
+    for name in names:
+        import_module(f"holdfast.cli.{name}").add_to(commands)
     return parser
+
+
+class Version(argparse.Action):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "dest": argparse.SUPPRESS, "default": argparse.SUPPRESS, "nargs": 0})
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version  # takes a while
+
+        print(f"holdfast {version('holdfast')}")
+        parser.exit()
 
 
 def _epilog() -> str:

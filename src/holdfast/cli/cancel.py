@@ -8,7 +8,8 @@ from holdfast.cli import values
 from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import show_table, write_json
+from holdfast.cli.output import show_table
+from holdfast.cli.streams import write_json
 from holdfast.core.commands import CancelAnswer, CancelOutcome
 from holdfast.core.states import State
 

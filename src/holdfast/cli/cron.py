@@ -13,7 +13,8 @@ from holdfast.cli.command import Commands, add_command
 from holdfast.cli.data import time_text
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import Cell, note, show_table, write_json
+from holdfast.cli.output import Cell, show_table
+from holdfast.cli.streams import note, write_json
 from holdfast.cli.worker import find_app
 from holdfast.core.commands import CronSlot, CronState, NewJob, Submit
 from holdfast.core.errors import UsageError

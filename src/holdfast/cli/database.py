@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from holdfast.cli import values
-from holdfast.cli.output import note
+from holdfast.cli.streams import note
 from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Unavailable, UsageError
 from holdfast.core.ports import Store
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_store, without_password

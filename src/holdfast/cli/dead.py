@@ -14,7 +14,8 @@ from holdfast.cli.data import job_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.jobs import read_jobs
-from holdfast.cli.output import Cell, console, note, show_table, write_json, write_json_line
+from holdfast.cli.output import Cell, console, show_table
+from holdfast.cli.streams import note, write_json, write_json_line
 from holdfast.core import limits
 from holdfast.core.commands import Filter
 from holdfast.core.job import Job

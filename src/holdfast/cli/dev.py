@@ -24,9 +24,10 @@ from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_json, add_url, checked, patiently
 from holdfast.cli.events import Events, said
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import console, is_terminal, show_fields, write_json
+from holdfast.cli.output import console, show_fields
 from holdfast.cli.screen import Screen, full_screen
 from holdfast.cli.snapshot import Snapshot, Watch
+from holdfast.cli.streams import is_terminal, write_json
 from holdfast.cli.supervisor import Supervisor
 from holdfast.cli.view import counts_text, draw
 from holdfast.cli.worker import PATIENCE_SECONDS, find_app

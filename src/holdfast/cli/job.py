@@ -14,7 +14,8 @@ from holdfast.cli.data import attempt_data, job_data, payload_value, result_valu
 from holdfast.cli.database import add_json, add_url, open_store, url_of
 from holdfast.cli.exits import Exit
 from holdfast.cli.logs import log_data, read_logs, show_logs
-from holdfast.cli.output import Cell, show_fields, show_section, show_table, write_json
+from holdfast.cli.output import Cell, show_fields, show_section, show_table
+from holdfast.cli.streams import write_json
 from holdfast.core.errors import JobNotFound
 from holdfast.core.job import Attempt, Job
 from holdfast.core.ports import Store

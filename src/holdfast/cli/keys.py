@@ -20,7 +20,8 @@ from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.data import time_text
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import Cell, note, show_table, write_json
+from holdfast.cli.output import Cell, show_table
+from holdfast.cli.streams import note, write_json
 from holdfast.core.access import ApiKey, Scope, find_public_part, is_secret, public_part
 from holdfast.core.errors import AccessDenied, KeyRefused, UsageError
 from holdfast.engine.access import Access

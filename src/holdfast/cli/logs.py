@@ -8,7 +8,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from holdfast.cli import words
-from holdfast.cli.output import console, note, show_section
+from holdfast.cli.output import console, show_section
+from holdfast.cli.streams import note
 from holdfast.core.errors import ConfigError
 from holdfast.core.job import AttemptLog, Job
 from holdfast.wiring import create_log_store, default_log_url

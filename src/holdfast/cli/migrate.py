@@ -6,7 +6,7 @@ from typing import Final
 from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.database import add_json, add_url, checked, patiently, url_of
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import write_json
+from holdfast.cli.streams import write_json
 from holdfast.core.errors import ConfigError
 from holdfast.wiring import DEFAULT_SCHEMA, create_store, require_postgres, split_options, without_password
 
@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _migrate_postgres(url: str, arguments: argparse.Namespace) -> int:
     require_postgres()
-    from holdfast.stores.postgres import migrate
+    from holdfast.stores.postgres import migrate, version
 
     plain, options = split_options(url)
     schema = options.get("schema", DEFAULT_SCHEMA)
@@ -60,7 +60,7 @@ async def _migrate_postgres(url: str, arguments: argparse.Namespace) -> int:
         return Exit.DONE
     await patiently(lambda: migrate.upgrade(plain, schema=schema), url=url, timeout_seconds=arguments.connect_timeout)
     if arguments.json:
-        write_json({"url": without_password(url), "schema": schema, "version": migrate.head()})
+        write_json({"url": without_password(url), "schema": schema, "version": version.head()})
     else:
-        print(f"schema {schema!r} is at version {migrate.head()}")
+        print(f"schema {schema!r} is at version {version.head()}")
     return Exit.DONE

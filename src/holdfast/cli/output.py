@@ -1,14 +1,11 @@
-"""Where output goes: tables for people, one object for machines, and nothing at all into a pipe nobody reads.
+"""Tables and fields for people.
 
 A terminal gets rich's tables. Anything else gets plain aligned columns, one line a row, nothing cut off: made for grep.
 """
 
-import json
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -38,25 +35,6 @@ def console() -> Console:
 
 def error_console() -> Console:
     return PipeConsole(file=sys.stderr, highlight=False, markup=False, emoji=False)
-
-
-def is_terminal() -> bool:
-    """May be drawn on: standard output is a terminal that can move its cursor."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
-
-
-def write_json(data: Any) -> None:
-    """One object: on one line for a program, indented for a person."""
-    print(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
-
-
-def write_json_line(data: Any) -> None:
-    print(json.dumps(data), flush=True)
-
-
-def note(text: str) -> None:
-    """Beside the output, so that what is piped on stays clean."""
-    print(f"holdfast: {text}", file=sys.stderr, flush=True)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
@@ -131,22 +109,3 @@ def show_section(title: str, text: str) -> None:
     screen.print(Text(title, style="bold"))
     if text:
         screen.print(text, soft_wrap=True)
-
-
-def finish() -> None:
-    """Write out what is buffered, while a broken pipe can still be caught."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-
-
-def tolerate_any_encoding() -> None:
-    """A terminal without Unicode is shown escapes, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def abandon() -> None:
-    """Nobody reads any more: what is still buffered goes nowhere, and the interpreter's exit says nothing."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

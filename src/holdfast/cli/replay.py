@@ -12,7 +12,8 @@ from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import error_console, show_table, write_json
+from holdfast.cli.output import error_console, show_table
+from holdfast.cli.streams import write_json
 from holdfast.core.commands import Filter, ReplayAnswer, ReplayOutcome
 from holdfast.core.errors import UsageError
 from holdfast.core.ports import Store

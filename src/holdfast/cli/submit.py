@@ -16,7 +16,8 @@ from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.data import job_data, result_value
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import error_console, note, write_json
+from holdfast.cli.output import error_console
+from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.dependencies import Dependency

@@ -10,9 +10,9 @@ from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.database import add_json, add_url, open_store, url_of
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import is_terminal, write_json
 from holdfast.cli.screen import full_screen
 from holdfast.cli.snapshot import Snapshot, Watch, snapshot_data
+from holdfast.cli.streams import is_terminal, write_json
 from holdfast.cli.view import draw, plain
 from holdfast.core.errors import Unavailable
 from holdfast.wiring import without_password

@@ -11,7 +11,8 @@ from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.data import worker_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import Cell, note, show_table, write_json
+from holdfast.cli.output import Cell, show_table
+from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.commands import Worker
 

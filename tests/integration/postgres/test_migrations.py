@@ -17,7 +17,7 @@ from holdfast.core.dependencies import DependencyKind
 from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Unavailable
 from holdfast.core.priority import Priority
 from holdfast.core.states import TERMINAL, WAITING, State
-from holdfast.stores.postgres import PostgresStore, migrate
+from holdfast.stores.postgres import PostgresStore, migrate, version
 from holdfast.testing.factories import (
     after,
     job_in_state,
@@ -243,7 +243,7 @@ async def test_a_newer_schema_asks_for_a_newer_program(new_database: NewDatabase
     message = await refusal(fresh, SchemaMismatch)
     assert "upgrade this program" in message
     assert "9999" in message
-    assert migrate.head() in message
+    assert version.head() in message
 
 
 @pytest.mark.parametrize(

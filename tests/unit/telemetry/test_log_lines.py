@@ -45,7 +45,7 @@ def objects(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def record(message: Any = "words", *args: Any, **extra: Any) -> logging.LogRecord:
+def record(message: Any = "words", /, *args: Any, **extra: Any) -> logging.LogRecord:
     made = logging.LogRecord("tests", logging.INFO, "file.py", 1, message, args, None, func="speak")
     vars(made).update(extra)
     return made

@@ -4,14 +4,12 @@ Safe to start from many processes at once: a migration runs under an advisory lo
 """
 
 import io
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import asyncpg
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -20,10 +18,9 @@ from sqlalchemy.pool import NullPool
 from holdfast.stores.postgres.connections import open_connection
 from holdfast.stores.postgres.errors import translated
 from holdfast.stores.postgres.statements import quoted
+from holdfast.stores.postgres.version import MIGRATIONS, VERSION_TABLE
 
-MIGRATIONS: Final = Path(__file__).parent / "migrations"
 LOCK_NUMBER: Final = 0x484F4C44
-VERSION_TABLE: Final = "schema_version"
 
 
 def config(schema: str, *, output: io.StringIO | None = None) -> Config:
@@ -31,13 +28,6 @@ def config(schema: str, *, output: io.StringIO | None = None) -> Config:
     settings.set_main_option("script_location", str(MIGRATIONS))
     settings.attributes["schema"] = schema
     return settings
-
-
-def head() -> str:
-    """The schema version that this code speaks."""
-    current = ScriptDirectory.from_config(config("holdfast")).get_current_head()
-    assert current is not None
-    return current
 
 
 async def upgrade(url: str, *, schema: str = "holdfast", revision: str = "head") -> None:

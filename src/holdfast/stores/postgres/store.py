@@ -63,7 +63,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
-from holdfast.stores.postgres import keys, migrate, reads
+from holdfast.stores.postgres import keys, reads, version
 from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, open_connection
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
@@ -177,14 +177,14 @@ class PostgresStore:
             raise
 
     async def _require_schema(self) -> None:
-        table = f"{self._sql.schema}.{migrate.VERSION_TABLE}"
+        table = f"{self._sql.schema}.{version.VERSION_TABLE}"
         try:
             rows = await self._fetch(f"SELECT version_num FROM {table}")
         except SchemaMissing as error:
             raise SchemaMissing(
                 f"Holdfast's tables are not in schema {self._schema!r}; run: holdfast migrate"
             ) from error
-        found, wanted = (rows[0]["version_num"] if rows else "nothing"), migrate.head()
+        found, wanted = (rows[0]["version_num"] if rows else "nothing"), version.head()
         if found != wanted:
             advice = "run: holdfast migrate" if found < wanted or not rows else "upgrade this program"
             raise SchemaMismatch(f"schema {self._schema!r} is at {found}, this program speaks {wanted}; {advice}")
