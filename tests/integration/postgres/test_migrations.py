@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from alembic.script import ScriptDirectory
 
 from holdfast.core.access import NewKey, Scope
 from holdfast.core.commands import Submit
@@ -364,3 +365,8 @@ async def test_two_jobs_cannot_share_an_id(store: PostgresStore, url: str) -> No
     await submit_one(store)
     with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.UniqueViolation):
         connection.execute("UPDATE holdfast.job SET id = (SELECT id FROM holdfast.job ORDER BY seq LIMIT 1)")
+
+
+def test_the_version_spoken_is_that_of_the_newest_migration() -> None:
+    """Read from the names of the files, so that a store need not load Alembic."""
+    assert version.head() == ScriptDirectory.from_config(migrate.config("holdfast")).get_current_head()
