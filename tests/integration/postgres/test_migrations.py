@@ -105,7 +105,7 @@ async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> 
         worker,
     )
     with monkeypatch.context() as as_before:
-        as_before.setattr(migrate, "head", lambda: "0001")
+        as_before.setattr(version, "head", lambda: "0001")
         async with opened(url) as store:
             waiting = await submit_one(store, tags={"a": "b"}, key="k")
             delayed = await submit_one(store, delay_seconds=3600.0)
