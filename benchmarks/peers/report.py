@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,7 +124,8 @@ def _keeps(run: Run, variant: Variant) -> str:
 def versions(system: System) -> str:
     """What the file names by itself; what that needs is pinned, too."""
     if system.runtime == "project":
-        return f"{system.name} {version(system.name)}"
+        names = [name for name in (system.name, "asyncpg", "uvloop") if find_spec(name)]
+        return ", ".join(f"{name} {version(name)}" for name in names)
     if system.runtime == "node":
         packages = json.loads((system.folder / "package.json").read_text())["dependencies"]
         return ", ".join(f"{name} {pinned}" for name, pinned in packages.items())

@@ -1,4 +1,4 @@
-// The worker as its page on performance tunes it: a local queue, batched completion; see system.toml.
+// The worker as its documentation's page on performance sets it: a local queue, batched completion.
 "use strict";
 
 const { Logger, run } = require("graphile-worker");
@@ -16,8 +16,8 @@ run({
   preset: {
     worker: {
       concurrentJobs: concurrency,
-      maxPoolSize: concurrency,
-      localQueue: { size: 500, refetchDelay: { durationMs: 10 } },
+      maxPoolSize: concurrency + 1,
+      localQueue: { size: 500 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
     },
