@@ -26,7 +26,8 @@ from holdfast.cli.exits import Exit
 HOUR_SECONDS: Final = 3600
 POLL_SECONDS: Final = 0.05
 PATIENCE_SECONDS: Final = 20.0
-REFUSED_SECONDS: Final = 30.0
+HELD_BACK_SECONDS: Final = 0.5
+REFUSED_SECONDS: Final = 60.0
 LEFT_BYTES: Final = 4 * 1024 * 1024
 """Of address space, for a child under pressure."""
 
@@ -50,22 +51,29 @@ async def kill_worker(world: World, rng: Random) -> str:
 
 
 async def kill_submitter(world: World, rng: Random) -> str:
-    """Half of the time exactly between a commit and its answer, else anywhere."""
+    """Between a commit and its answer: by its own hand there, or while the network holds the answers back."""
     submitter = world.submitter
-    number = rng.choice((signal.SIGUSR1, signal.SIGKILL))
-    starts = submitter.starts
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not _submits(world, starts):
+        while not _submits(world):  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(POLL_SECONDS)
-            starts = submitter.starts
-        submitter.signal(number)
-        await submitter.wait_ended()
-    return "between commit and answer" if number is signal.SIGUSR1 else "anywhere"
+        if not world.links or rng.random() < 0.5:
+            submitter.signal(signal.SIGUSR1)
+            await submitter.wait_ended()
+            return "after a commit"
+        link = world.links[-1]
+        link.hold_answers()
+        try:
+            await asyncio.sleep(HELD_BACK_SECONDS)
+            submitter.signal(signal.SIGKILL)
+            await submitter.wait_ended()
+        finally:
+            link.release_answers()
+        return "while answers were held back"
 
 
-def _submits(world: World, starts: int) -> bool:
+def _submits(world: World) -> bool:
     """It has got so far that it hears signals."""
-    log = world.folder / f"submits-{starts - 1}"
+    log = world.folder / f"submits-{world.submitter.starts - 1}"
     return world.submitter.pid is not None and log.exists() and log.stat().st_size > 0
 
 
@@ -168,41 +176,48 @@ async def _start_refused(world: World) -> tuple[int | None, str]:
 # the network
 
 
-def _link(world: World, rng: Random) -> tuple[str, Link]:
-    """Mostly a worker's, sometimes the submitter's."""
-    number = rng.randrange(len(world.links))
-    return (world.workers[number].name if number < len(world.workers) else "the submitter"), world.links[number]
+async def _link(world: World, rng: Random, links: int) -> tuple[str, Link]:
+    """One of the first so many that has connections: a worker's, or the submitter's, which is the last."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            found = [number for number, link in enumerate(world.links[:links]) if link.connections]
+            if found:
+                number = rng.choice(found)
+                return (world.workers[number].name if number < len(world.workers) else "the submitter"), world.links[
+                    number
+                ]
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def slow_network(world: World, rng: Random) -> str:
-    name, link = _link(world, rng)
+    name, link = await _link(world, rng, len(world.links))
     delay_seconds = rng.uniform(0.02, 0.3)
     link.slow(delay_seconds)
     try:
         await asyncio.sleep(rng.uniform(2.0, 4.0))
     finally:
-        link.heal()
+        link.slow(0.0)
     return f"{delay_seconds * 1000:.0f} ms each way for {name}"
 
 
 async def stall_network(world: World, rng: Random) -> str:
-    name, link = _link(world, rng)
+    name, link = await _link(world, rng, len(world.workers))
     seconds = rng.uniform(*scale.STALL_SECONDS)
     link.stall()
     try:
         await asyncio.sleep(seconds)
     finally:
-        link.heal()
+        link.resume()
     return f"{name} for {seconds:.1f} s"
 
 
 async def reset_network(world: World, rng: Random) -> str:
-    name, link = _link(world, rng)
+    name, link = await _link(world, rng, len(world.links))
     return f"{link.reset()} connections of {name}"
 
 
 async def cut_network(world: World, rng: Random) -> str:
-    name, link = _link(world, rng)
+    name, link = await _link(world, rng, len(world.links))
     return f"{link.cut()} connections of {name}"
 
 
@@ -235,13 +250,17 @@ async def fill_log_disk(world: World, rng: Random) -> str:
 
 async def _fill(world: World, disk: Disk, rng: Random) -> str:
     seconds = rng.uniform(1.0, 3.0)
-    pids = world.pids
-    await asyncio.to_thread(disk.fill, pids)
+    await asyncio.to_thread(disk.fill, _writers(world))
     try:
         await asyncio.sleep(seconds)
     finally:
-        await asyncio.to_thread(disk.free, pids)
+        # Asked anew: a process that was started meanwhile has the limits of the one that started it.
+        await asyncio.to_thread(disk.free, _writers(world))
     return f"for {seconds:.1f} s"
+
+
+def _writers(world: World) -> list[int]:
+    return [process for pid in world.pids for process in (pid, *children_of(pid))]
 
 
 # choosing
@@ -289,12 +308,12 @@ async def _patiently(work: Callable[[], int | None]) -> int | None:
 POSTGRES_ONLY: Final = ("postgres",)
 FAULTS: Final = (
     Fault("kill-worker", "kill -9 of a worker", kill_worker),
-    Fault("kill-submitter", "kill -9 of the submitter, between commit and answer or anywhere", kill_submitter),
+    Fault("kill-submitter", "kill -9 of the submitter between commit and answer", kill_submitter),
     Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker),
     Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY),
     Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, POSTGRES_ONLY),
     Fault("latency", "the network of one process slowed", slow_network, POSTGRES_ONLY),
-    Fault("stall", "the network of one process stalled for longer than its leases", stall_network, POSTGRES_ONLY),
+    Fault("stall", "the network of a worker stalled for longer than its leases", stall_network, POSTGRES_ONLY),
     Fault("reset", "the connections of one process reset", reset_network, POSTGRES_ONLY),
     Fault("half-open", "the connections of one process half open, for good", cut_network, POSTGRES_ONLY),
     Fault("clock", "a clock jumped by an hour", jump_clock),

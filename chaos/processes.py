@@ -18,7 +18,7 @@ from holdfast.cli.exits import Exit
 
 ROOT: Final = Path(__file__).parents[1]
 RESTART_SECONDS: Final = 0.2
-STOP_SECONDS: Final = 20.0
+STOP_SECONDS: Final = 60.0
 TAIL_CHARACTERS: Final = 600
 PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None)

@@ -1,7 +1,8 @@
 """A network that can be made bad: a TCP proxy between one worker and the database.
 
 P1. ``slow``: every piece of data waits, in both directions.
-P2. ``stall``: nothing passes, nothing is closed; what was held back passes afterwards.
+P2. ``stall``: nothing passes, nothing is closed; what was held back passes afterwards. ``hold_answers``: the same for
+    what the server says; it hears everything.
 P3. ``reset``: every connection ends in a reset, in the middle of whatever it was saying.
 P4. ``cut``: the connections that are open become half open, for good: what is sent into them is swallowed, and neither
     side is told. New ones work.
@@ -45,7 +46,13 @@ class Link:
         self._connections: set[Connection] = set()
         self._flows = asyncio.Event()
         self._flows.set()
+        self._answers = asyncio.Event()
+        self._answers.set()
         self._delay_seconds = 0.0
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
 
     @property
     def port(self) -> int:
@@ -57,7 +64,8 @@ class Link:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     async def close(self) -> None:
-        self.heal()
+        self.resume()
+        self.release_answers()
         self.reset()
         if self._server is not None:
             self._server.close()
@@ -65,14 +73,20 @@ class Link:
     # faults
 
     def slow(self, delay_seconds: float) -> None:
+        """0 heals it."""
         self._delay_seconds = delay_seconds
 
     def stall(self) -> None:
         self._flows.clear()
 
-    def heal(self) -> None:
-        self._delay_seconds = 0.0
+    def resume(self) -> None:
         self._flows.set()
+
+    def hold_answers(self) -> None:
+        self._answers.clear()
+
+    def release_answers(self) -> None:
+        self._answers.set()
 
     def reset(self) -> int:
         """Returns how many connections were ended."""
@@ -98,8 +112,8 @@ class Link:
             return
         connection = Connection(writer, far_writer)
         self._connections.add(connection)
-        there = asyncio.create_task(self._pump(reader, far_writer, connection))
-        back = asyncio.create_task(self._pump(far_reader, writer, connection))
+        there = asyncio.create_task(self._pump(reader, far_writer, connection, self._flows))
+        back = asyncio.create_task(self._pump(far_reader, writer, connection, self._answers))
         try:
             await self._until_over(there, back, connection)
         finally:
@@ -114,11 +128,14 @@ class Link:
             # The server hung up, and the client must not hear of it.
             await there
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection, gate: asyncio.Event
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
                 if self._delay_seconds:
                     await asyncio.sleep(self._delay_seconds)
+                await gate.wait()
                 await self._flows.wait()
                 if not connection.is_swallowed:
                     writer.write(data)

@@ -107,8 +107,18 @@ async def test_a_stalled_link_holds_words_back_until_it_is_healed(link: Link) ->
     answer = asyncio.create_task(say(reader, writer, b"later"))
     done, _ = await asyncio.wait([answer], timeout=0.2)
     assert not done
-    link.heal()
+    link.resume()
     assert await answer == b"later"
+
+
+async def test_held_answers_come_when_they_are_released(link: Link) -> None:
+    reader, writer = await connect(link)
+    link.hold_answers()
+    answer = asyncio.create_task(say(reader, writer, b"heard"))
+    done, _ = await asyncio.wait([answer], timeout=0.2)
+    assert not done
+    link.release_answers()
+    assert await answer == b"heard"
 
 
 async def test_a_slow_link_delivers(link: Link) -> None:
@@ -131,7 +141,6 @@ async def test_a_cut_link_swallows_words_for_good_and_takes_new_connections(link
     answer = asyncio.create_task(say(reader, writer, b"anybody?"))
     done, _ = await asyncio.wait([answer], timeout=0.2)
     assert not done
-    link.heal()
     await connect(link)
     done, _ = await asyncio.wait([answer], timeout=0.2)
     assert not done
