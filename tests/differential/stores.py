@@ -14,7 +14,7 @@ import asyncpg
 
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.postgres import PostgresStore
-from holdfast.stores.postgres.migrate import VERSION_TABLE
+from holdfast.stores.postgres.version import VERSION_TABLE
 from holdfast.stores.sqlite import SQLiteStore
 from holdfast.testing.clock import ManualClock
 from tests.differential.driver import OpenWorld

@@ -146,7 +146,9 @@ class Signature:
                 "read it as it is with handle.job()"
             ) from error
 
-    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not args and kwargs.keys() == self._names:
+            return kwargs
         given = {**dict(zip(self._positional, args, strict=False)), **kwargs}
         # Fewer than were given: too many positional ones, or one given twice.
         if len(given) < len(args) + len(kwargs) or not self._required <= given.keys() <= self._names:

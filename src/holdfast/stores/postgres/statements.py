@@ -21,8 +21,13 @@ class Statements:
 
     def __getitem__(self, name: str) -> str:
         if name not in self._texts:
-            self._texts[name] = self.fill(_file(f"sql/{name}.sql"))
+            self._texts[name] = self.fill(_file(f"sql/{name}.sql")).replace("{on_conflict}", "")
         return self._texts[name]
+
+    def for_repeat(self, name: str) -> str:
+        """The same statement where some of its rows may be there already."""
+        text = self.fill(_file(f"sql/{name}.sql"))
+        return text.replace("{on_conflict}", "ON CONFLICT (id) DO NOTHING")
 
     def fill(self, text: str) -> str:
         """What differs between schemas, and what comes from the transition table, is filled in here."""

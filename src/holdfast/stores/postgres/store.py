@@ -281,7 +281,7 @@ class PostgresStore:
             require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
         except HoldfastError as refusal:
             return refusal
-        await self._fetch(self._sql["submit_one"], self._now, *one_row(job))
+        await self._insert("submit_one", self._now, *one_row(job))
         self._announce({job.queue})
         return (Submitted(job.id),)
 
@@ -306,8 +306,22 @@ class PostgresStore:
         return [answers[index] for index in range(len(submits))]
 
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
-        await self._fetch(self._sql["submit"], self._now, *plain_columns(jobs))
+        await self._insert("submit", self._now, *plain_columns(jobs))
         self._announce({job.queue for job in jobs})
+
+    async def _insert(self, name: str, *arguments: Any) -> None:
+        """New jobs. Where some are there already this is a repeat of a submit whose answer was lost."""
+        sql = self._sql[name]
+
+        async def insert(connection: Any) -> None:
+            nonlocal sql
+            try:
+                await connection.fetch(sql, *arguments)
+            except asyncpg.UniqueViolationError:
+                sql = self._sql.for_repeat(name)
+                raise
+
+        await self._use(insert)
 
     async def _submit_within(self, submits: Sequence[Submit], connection: Any) -> list[SubmitAnswer]:
         """In the caller's transaction: refusals raise, and leave it as it was."""

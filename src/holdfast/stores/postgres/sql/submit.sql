@@ -1,7 +1,8 @@
 -- submit: insert plain jobs (no key, no dependency, no tag, no absolute time), as one statement.
 -- What all jobs of a batch share is given once, as an array of one: unnest fills up with NULL, and ``common`` stands in.
 -- Only options may be nothing by themselves; among several they are then given as ''.
--- Guarantees: a job whose id is already there is left alone, so a repeat doubles nothing.
+-- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
+-- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
@@ -39,7 +40,7 @@ inserted AS (
         CASE WHEN g.delay_seconds > 0 THEN clock.now + make_interval(secs => g.delay_seconds) END,
         g.max_attempts, g.visibility_seconds, g.lifetime_seconds, g.options
     FROM clock, given g
-    ON CONFLICT (id) DO NOTHING
+    {on_conflict}
     RETURNING seq, queue, priority, created_at, run_at, lifetime_seconds
 ),
 readied AS (

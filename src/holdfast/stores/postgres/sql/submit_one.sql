@@ -1,5 +1,6 @@
 -- submit: insert one plain job that may run at once; submit.sql for one, without arrays.
--- Guarantees: a job whose id is already there is left alone, so a repeat doubles nothing.
+-- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
+-- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
 WITH inserted AS (
     INSERT INTO {schema}.job (
@@ -10,7 +11,7 @@ WITH inserted AS (
         $2::uuid, $3::text, $4::text, $5::smallint, 0, $6::bytea, $7::boolean,
         coalesce($1::timestamptz, clock_timestamp()), $8::smallint, $9::float8, $10::float8, $11::text
     )
-    ON CONFLICT (id) DO NOTHING
+    {on_conflict}
     RETURNING seq, queue, priority, created_at, lifetime_seconds
 ),
 counted AS (
