@@ -7,7 +7,7 @@ from benchmarks.peers.samples import Sample, percentile
 from benchmarks.peers.usage import cpu_seconds
 from benchmarks.peers.visits import Visit
 
-IDLE_INTERVAL_SECONDS: Final = 0.02
+IDLE_INTERVAL_SECONDS: Final = 0.015
 IDLE_TIMEOUT_SECONDS: Final = 30.0
 
 

@@ -50,6 +50,7 @@ def draw_rates(samples: Samples, path: Path, title: str) -> str:
     axes.barh(known, values, color=colours, xerr=spread, ecolor="#555555", capsize=2)
     for position, value in enumerate(values):
         axes.annotate(f"{value:,.0f}", (value, position), xytext=(6, 5), textcoords="offset points", fontsize=7)
+    axes.margins(y=0.01)
     axes.set_title(title, fontsize=10)
     return _save(figure, axes, path)
 
