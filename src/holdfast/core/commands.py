@@ -85,7 +85,7 @@ class Submit:
     is_keyed_as_one: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Submitted:
     job_id: UUID
     is_duplicate: bool = False

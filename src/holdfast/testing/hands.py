@@ -142,8 +142,9 @@ class Hands:
                 "ever? If it is meant to be so much, write testing.run(app, max_jobs=…)"
             )
         self.started[job.id] = None
-        self._met.add(self._registry[job.type])
-        self._executor.start(job)
+        handler = self._registry[job.type]
+        self._met.add(handler)
+        self._executor.start(job, handler)
         # A slot may be free for another one: one that must be claimed alone ends a claim.
         self._news.set()
 

@@ -24,7 +24,7 @@ from holdfast.core.failures import Category, Failure, PermanentError
 from holdfast.core.job import ClaimedJob, Upstream
 from holdfast.core.ports import Store
 from holdfast.worker.context import Context, UpstreamResult
-from holdfast.worker.handler import Isolation, Registry
+from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Execution, Middleware, around_execute
 from holdfast.worker.outcomes import failed, failed_with, require_storable, timed_out
 from holdfast.worker.patience import Patience
@@ -87,8 +87,8 @@ class Executor:
             self._processes = ProcessPool(size=self._concurrency)
             self._processes.warm_up(handlers, count=1)
 
-    def start(self, job: ClaimedJob) -> None:
-        running = Running(job, self._registry[job.type], reporter=self._reporter, now=self._loop.time())
+    def start(self, job: ClaimedJob, handler: Handler) -> None:
+        running = Running(job, handler, reporter=self._reporter, now=self._loop.time())
         self.running[job.lease.token] = running
         if self._timer is None or self._timer.when() > running.deadline:
             self._watch(running.deadline)

@@ -52,6 +52,10 @@ class Registry(Mapping[str, Handler]):
             )
         self._handlers[handler.name] = handler
 
+    def find(self, name: str) -> Handler | None:
+        """One lookup, for every job: a Mapping's own ``get`` takes three."""
+        return self._handlers.get(name)
+
     def __getitem__(self, name: str) -> Handler:
         return self._handlers[name]
 

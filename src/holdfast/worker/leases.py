@@ -49,9 +49,10 @@ class Leases:
                 self._held[job.lease.token] = job.lease
             del self._claiming[nonce]
 
-    def end(self, token: UUID) -> None:
+    def end(self, *tokens: UUID) -> None:
         with self._lock:
-            self._held.pop(token, None)
+            for token in tokens:
+                self._held.pop(token, None)
 
     def begin_heartbeat(self) -> Heartbeat:
         with self._lock:

@@ -15,6 +15,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
+from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.commands import Completed, Failed, SettleAnswer, Settlement
@@ -122,18 +123,22 @@ class Settler:
     def _take(self, batch: Sequence[Settlement], answers: Sequence[SettleAnswer]) -> list[Settlement]:
         """What has to be settled in another way."""
         again: list[Settlement] = []
-        end = self._leases.end
+        ended: list[UUID] = []
+        is_postponed = False
         for settlement, answer in zip(batch, answers, strict=True):
             if not isinstance(answer, HoldfastError):
-                self.settled += 1
-                end(settlement.lease.token)
+                ended.append(settlement.lease.token)
                 if type(settlement.outcome) is not Completed or settlement.outcome.spawn:
-                    self._on_postponed()
+                    is_postponed = True
             elif isinstance(answer, StaleLease) or _is_last_word(settlement):
                 LOG.warning("an outcome was not accepted: %s", answer, extra=_fields(settlement))
-                end(settlement.lease.token)
+                self._leases.end(settlement.lease.token)
             else:
                 again.append(_refused(settlement, answer))
+        self.settled += len(ended)
+        self._leases.end(*ended)
+        if is_postponed:
+            self._on_postponed()
         return again
 
 

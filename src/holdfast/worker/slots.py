@@ -85,8 +85,9 @@ class Slots:
         is_started = False
         while ready and len(running) < self._options.concurrency and self.settler.has_room:
             job = ready.popleft()
-            if job.type in self._registry:
-                self.executor.start(job)
+            handler = self._registry.find(job.type)
+            if handler is not None:
+                self.executor.start(job, handler)
                 is_started = True
             else:
                 self._hand_back_unknown(job)

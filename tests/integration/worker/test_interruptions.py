@@ -76,8 +76,8 @@ async def test_an_attempt_that_is_ended_before_its_first_step_is_settled(world: 
         executor = slots_of(worker).executor
         start = executor.start
 
-        def start_and_end(job: Any) -> None:
-            start(job)
+        def start_and_end(job: Any, handler: Any) -> None:
+            start(job, handler)
             executor.end(executor.running[job.lease.token], Ending.TIMEOUT)
 
         executor.start = start_and_end  # type: ignore[method-assign]
