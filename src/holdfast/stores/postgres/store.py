@@ -281,8 +281,12 @@ class PostgresStore:
             require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
         except HoldfastError as refusal:
             return refusal
-        await self._insert("submit_one", self._now, *one_row(job))
-        self._announce({job.queue})
+        is_carried = self._is_notifying and self._notifier.may_carry()
+        await self._insert("submit_one", self._now, *one_row(job), self._channel if is_carried else None)
+        if is_carried:
+            self._wakeups.wake((job.queue,))
+        else:
+            self._announce({job.queue})
         return (Submitted(job.id),)
 
     async def _submit_many(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:

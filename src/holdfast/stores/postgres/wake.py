@@ -1,8 +1,9 @@
 """LISTEN and NOTIFY, off the write path.
 
-Notifications are sent after the commit, coalesced, at most one batch every few milliseconds, on any connection;
-LISTEN has a connection of its own. With either switched off, or lost, everything stays right and is only found later,
-by polling.
+Notifications are sent after the commit, coalesced, at most one batch every few milliseconds, on any connection. Only a
+single submit that comes after a pause carries its own, which spares it a round trip: a NOTIFY makes the commits that
+carry one wait for each other, and so seldom that does not matter. LISTEN has a connection of its own. With either
+switched off, or lost, everything stays right and is only found later, by polling.
 """
 
 import asyncio
@@ -44,13 +45,22 @@ class Notifier:
         self._pending: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
+    def may_carry(self) -> bool:
+        """Whether a statement may carry its notification itself. Then the next ones wait for their time."""
+        if self._task is not None:
+            return False
+        self._task = asyncio.get_running_loop().create_task(self._run(is_sent=True))
+        return True
+
     def announce(self, queues: Iterable[str]) -> None:
         self._pending.update(queues)
         if self._pending and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def _run(self) -> None:
+    async def _run(self, *, is_sent: bool = False) -> None:
         try:
+            if is_sent:
+                await asyncio.sleep(NOTIFY_EVERY_SECONDS)
             while self._pending:
                 queues, self._pending = sorted(self._pending), set()
                 # Only a hint: pollers find the work without it.

@@ -1,7 +1,8 @@
 -- submit: insert one plain job that may run at once; submit.sql for one, without arrays.
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
--- Locks: none but those of its own rows. Index: job_id_key for the conflict.
+-- $12 is the channel on which to say so, or NULL: see wake.Notifier.
+-- Locks: none but those of its own rows; with a channel, the one that lets notifications come in the order of commits. Index: job_id_key for the conflict.
 WITH inserted AS (
     INSERT INTO {schema}.job (
         id, type, queue, priority, depth, payload, is_json, created_at,
@@ -16,11 +17,15 @@ WITH inserted AS (
 ),
 counted AS (
     INSERT INTO {schema}.tally (queue, state, delta) SELECT queue, 'SCHEDULED', 1 FROM inserted
+),
+readied AS (
+    INSERT INTO {schema}.ready (
+        job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
+        scheduled_at, lifetime_ends_at
+    )
+    SELECT
+        seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+        created_at, created_at + make_interval(secs => lifetime_seconds)
+    FROM inserted
 )
-INSERT INTO {schema}.ready (
-    job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at
-)
-SELECT
-    seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
-    created_at, created_at + make_interval(secs => lifetime_seconds)
-FROM inserted
+SELECT pg_notify($12::text, queue) FROM inserted WHERE $12::text IS NOT NULL
