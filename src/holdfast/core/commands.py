@@ -115,7 +115,7 @@ class Claim:
 
 
 def lease_tokens(nonce: UUID, limit: int) -> list[UUID]:
-    """The tokens that a claim may give out: known to the claimer before it asks.
+    """The tokens that a claim may give out, to its jobs in the order of their ``seq``: known before it is asked.
 
     So a lost answer can be asked for again, and a heartbeat can name the leases of a claim still in flight.
     """

@@ -130,7 +130,10 @@ class MemoryStore:
             if given:
                 return [self._claimed(record) for record in given]
         leased = []
-        for record, token in zip(self._claimable(claim, tx.now), tokens, strict=False):
+        claimable = self._claimable(claim, tx.now)
+        token_of = dict(zip(sorted(record.seq for record in claimable), tokens, strict=False))
+        for record in claimable:
+            token = token_of[record.seq]
             running = decisions.claim(record, owner=claim.owner, token=token, now=tx.now)
             await tx.write([Change(record, running)])
             leased.append(running)

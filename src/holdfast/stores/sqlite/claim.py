@@ -101,7 +101,10 @@ def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[tuple[str, Row]]
     leased: list[Leased] = []
     rows: list[Row] = []
     visibilities: dict[float, int] = {}
-    for token, (queue, row) in zip(lease_tokens(claim.nonce, len(found)), found, strict=True):
+    seqs = sorted(row[0] for _, row in found)
+    token_of = dict(zip(seqs, lease_tokens(claim.nonce, len(found)), strict=True))
+    for queue, row in found:
+        token = token_of[row[0]]
         lifetime_ends_at, visibility_seconds = row[7], row[8]
         visibility = visibilities.get(visibility_seconds)
         if visibility is None:

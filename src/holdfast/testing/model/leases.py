@@ -60,7 +60,7 @@ def claim(world: World, claim: Claim) -> list[ModelJob]:
     if claim.is_repeat and given:
         return [given[token] for token in tokens if token in given]
     taken = _alone_if_fragile(_claimable(world, claim)[: claim.limit])
-    for job, token in zip(taken, tokens, strict=False):
+    for job, token in zip(sorted(taken, key=lambda job: job.seq), tokens, strict=False):
         _lease(world, job, claim.owner, token)
     return taken
 

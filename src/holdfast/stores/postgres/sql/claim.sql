@@ -1,6 +1,6 @@
 -- claim: lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
--- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them, numbered by
--- where a job stands among the ones picked, which is found without a window over all of them.
+-- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them, numbered in
+-- the order of the jobs' seq, which is found without a window over all of them.
 -- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
 -- counted here. Commits without waiting for the disk: if the server crashes and forgets the claim, the jobs are ready
 -- again and the tokens given out match nothing.
@@ -17,8 +17,9 @@ WITH settings AS MATERIALIZED (
 picked AS MATERIALIZED (
     SELECT
         array_agg(found.address) AS addresses,
-        array_position(array_agg(found.is_fragile), true) AS first_fragile,
-        array_agg(found.job ORDER BY found.job) AS jobs
+        array_agg(found.job) AS jobs,
+        array_agg(found.job ORDER BY found.job) AS sorted_jobs,
+        array_position(array_agg(found.is_fragile), true) AS first_fragile
     FROM (
         SELECT r.address, r.job, r.is_fragile
         FROM settings s
@@ -38,12 +39,19 @@ picked AS MATERIALIZED (
         LIMIT (SELECT $6::bigint)
     ) found
 ),
+-- All of them, or those before the first that must be taken alone.
+chosen AS MATERIALIZED (
+    SELECT p.addresses, p.sorted_jobs FROM picked p WHERE p.first_fragile IS NULL
+    UNION ALL
+    SELECT
+        p.addresses[:greatest(1, p.first_fragile - 1)],
+        ARRAY(SELECT g.job FROM unnest(p.jobs[:greatest(1, p.first_fragile - 1)]) AS g (job) ORDER BY g.job)
+    FROM picked p
+    WHERE p.first_fragile IS NOT NULL
+),
 taken AS (
     DELETE FROM {schema}.ready r
-    WHERE r.ctid = ANY ((
-        SELECT CASE WHEN p.first_fragile IS NULL THEN p.addresses ELSE p.addresses[:greatest(1, p.first_fragile - 1)] END
-        FROM picked p
-    )::tid[])
+    WHERE r.ctid = ANY ((SELECT c.addresses FROM chosen c)::tid[])
     RETURNING r.*
 ),
 claimed AS MATERIALIZED (
@@ -51,7 +59,7 @@ claimed AS MATERIALIZED (
         t.job, t.queue, t.priority, t.place, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
         t.is_fragile, t.has_dependents, t.scheduled_at, t.started_at IS NOT NULL AS was_started, t.lifetime_ends_at,
         t.last_token,
-        ($8::text || lpad(to_hex(width_bucket(t.job, (SELECT p.jobs FROM picked p)) - 1), 4, '0'))::uuid AS token,
+        ($8::text || lpad(to_hex(width_bucket(t.job, (SELECT c.sorted_jobs FROM chosen c)) - 1), 4, '0'))::uuid AS token,
         s.now AS started_at,
         least(s.now + make_interval(secs => j.visibility_seconds), t.lifetime_ends_at) AS expires_at,
         j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.depth, j.options, j.visibility_seconds
