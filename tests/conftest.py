@@ -98,7 +98,7 @@ def postgres_url(new_database: NewDatabase) -> str:
 
 
 @pytest.fixture(scope="session")
-def pgbouncer(postgres_server: Postgres) -> Iterator[PgBouncer]:
+def pgbouncer_of_session(postgres_server: Postgres) -> Iterator[PgBouncer]:
     """PgBouncer in transaction mode before the shared server: ``pgbouncer.url(database)``."""
     try:
         bouncer = PgBouncer(postgres_server.url())
@@ -108,11 +108,17 @@ def pgbouncer(postgres_server: Postgres) -> Iterator[PgBouncer]:
         yield bouncer
 
 
+@pytest.fixture
+def pgbouncer(pgbouncer_of_session: PgBouncer) -> PgBouncer:
+    pgbouncer_of_session.revive()
+    return pgbouncer_of_session
+
+
 @pytest.fixture(scope="session")
-def pgbouncer_url(pgbouncer: PgBouncer, postgres_server: Postgres) -> Iterator[str]:
+def pgbouncer_url(pgbouncer_of_session: PgBouncer, postgres_server: Postgres) -> Iterator[str]:
     """The URL of one database of the session, through PgBouncer."""
     name = postgres_server.create_database()
-    yield pgbouncer.url(name)
+    yield pgbouncer_of_session.url(name)
     postgres_server.drop_database(name)
 
 

@@ -68,6 +68,13 @@ class PgBouncer:
             self._process.end()
             raise ServerUnavailable(f"PgBouncer did not start; its log says:\n{log.read_text()[-2000:]}")
 
+    def revive(self) -> None:
+        """Start it again where it has gone: what ended it must fail one test, not all that follow."""
+        if self._process is not None and not self._process.is_running:
+            self._process.end()
+            self._directory = make_directory("pgbouncer")
+            self.start()
+
     def close(self) -> None:
         if self._process is not None:
             self._process.end()
