@@ -156,13 +156,14 @@ def fill_memory(limit_bytes: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + limit_bytes, hard))
     chain: Any = None
-    # To the last byte: a failure must still be told.
-    for size_bytes in (1024 * 1024, 1024, 1):
+    # To the last byte: a failure must still be told. (From Python 3.13 on the interpreter itself may crash there.)
+    sizes_bytes = (1024 * 1024, 1024, 1) if sys.version_info < (3, 13) else (1024 * 1024,)
+    for size_bytes in sizes_bytes:
         try:
             while True:
                 chain = (chain, bytearray(size_bytes))
         except MemoryError:
-            if size_bytes == 1:
+            if size_bytes == sizes_bytes[-1]:
                 raise
 
 
