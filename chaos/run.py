@@ -19,6 +19,7 @@ HELD_LEASES: Final = 5
 """What has to be held for a strike to count."""
 MAX_AT_ONCE: Final = 3
 START_SECONDS: Final = 60.0
+STRIKE_TRIES: Final = 3
 HELD_SECONDS: Final = 60.0
 DRAIN_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.1
@@ -109,10 +110,15 @@ class Run:
         fault, world = BY_NAME[strike.fault], self._world
         # Two of a kind at once would heal each other too early.
         async with self._turns[fault.name]:
-            held = await self._until_held(HELD_SECONDS)
-            try:
-                what = await fault.strike(world, Random(strike.seed))
-            except TimeoutError:
+            for _ in range(STRIKE_TRIES):
+                held = await self._until_held(HELD_SECONDS)
+                try:
+                    what = await fault.strike(world, Random(strike.seed))
+                    break
+                except TimeoutError:
+                    # Another fault may have kept what is to be struck from being there.
+                    continue
+            else:
                 world.problems.append(f"{fault.name} found nothing to strike")
                 return
         if held >= HELD_LEASES:

@@ -11,7 +11,6 @@ from chaos.run import Settings, run
 
 JOBS = 2500
 SECONDS = {"postgres": 20.0, "sqlite": 14.0}
-NOTHING_TO_STRIKE = "found nothing to strike"
 
 
 def say(what: str) -> None:
@@ -26,10 +25,7 @@ async def test_nothing_is_lost_under_fire(store: str) -> None:
     say(f"seed {settings.seed}")
     outcome = await run(settings, say)
     say(Report(command="", seed=settings.seed, outcomes=[outcome]).text())
-    # On a busy machine a fault may come when there is nothing to strike: the long form proves that all of them did.
-    missed = [problem for problem in outcome.problems if problem.endswith(NOTHING_TO_STRIKE)]
-    assert outcome.verdict.holds, outcome.verdict.examples()
-    assert outcome.problems == missed
-    assert len(outcome.strikes | outcome.idle_strikes) >= len(settings.faults) - len(missed) > len(settings.faults) / 2
+    assert outcome.holds, outcome.verdict.examples() + outcome.problems
+    assert set(outcome.strikes | outcome.idle_strikes) == set(settings.faults)
     assert outcome.verdict.answers[Answer.ACKNOWLEDGED] > 0
     assert outcome.verdict.attempts >= outcome.verdict.states["COMPLETED"] > 0

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -69,9 +70,13 @@ class PgBouncer:
             raise ServerUnavailable(f"PgBouncer did not start; its log says:\n{log.read_text()[-2000:]}")
 
     def revive(self) -> None:
-        """Start it again where it has gone: what ended it must fail one test, not all that follow."""
+        """Start it again where it has gone, and say so: what ended it must fail one test, not all that follow."""
         if self._process is not None and not self._process.is_running:
+            log = self._directory / "log"
+            last_words = log.read_text()[-1000:] if log.exists() else "its folder is gone: its guard ended it"
+            warnings.warn(f"PgBouncer was gone and is started again; {last_words}", stacklevel=2)
             self._process.end()
+            shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = make_directory("pgbouncer")
             self.start()
 
