@@ -88,6 +88,10 @@ $(VENV)/.model-installed: models/requirements.lock models/requirements-java.lock
 chaos: setup ## faults on a running queue, and whether anything was lost; ARGS="--seed 7 --minutes 1"
 	@"$(BIN)/python" -m chaos $(ARGS)
 
+.PHONY: proto
+proto: setup ## write src/holdfast/rpc/generated/ anew from proto/*.proto
+	@tools/proto "$(BIN)" src/holdfast/rpc/generated
+
 .PHONY: lock
 lock: setup ## pin the newest versions anew in requirements*.lock
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
