@@ -1,7 +1,7 @@
 """claim: a batch of leases in a few statements.
 
-How it works: per queue, one walk along the claim index joined to the facts; then one insert a lease, and one delete for
-all the places. The transaction has the write lock, so nothing can come between.
+How it works: per queue, one walk along the claim index joined to the facts; then one insert for all leases, and one delete
+for all the places. The transaction has the write lock, so nothing can come between.
 
 C1. The order is queue as given, then priority, then place; paused queues and jobs over their lifetime are passed by.
 C2. A job that was ever reclaimed (fragile) is taken alone: the batch ends before it, or is it.
@@ -38,8 +38,6 @@ from holdfast.stores.sqlite.transaction import SQLiteTransaction
 
 FEW_QUEUES: Final = 16
 """Above this number, a claim first asks which queues have jobs at all."""
-_CARRIED: Final = slice(0, 10)
-"""Of a row of [find]: what the lease takes over."""
 
 
 @dataclass(slots=True)
@@ -78,7 +76,7 @@ def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[t
             continue
         rows = tx.rows("claim.find", queue, tx.now_microseconds, claim.limit - len(found), types)
         for row in rows:
-            is_fragile = row[4]
+            is_fragile = row[3]
             if is_fragile:
                 return found or [(queue, row)], False
             found.append((queue, row))
@@ -97,27 +95,22 @@ def _queues(tx: SQLiteTransaction, claim: Claim) -> Sequence[str]:
 def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[tuple[str, Row]]) -> list[Leased]:
     if not found:
         return []
-    now, owner = tx.now_microseconds, claim.owner.bytes
-    leased: list[Leased] = []
-    rows: list[Row] = []
-    visibilities: dict[float, int] = {}
+    now = tx.now_microseconds
     seqs = sorted(row[0] for _, row in found)
     token_of = dict(zip(seqs, lease_tokens(claim.nonce, len(found)), strict=True))
-    for queue, row in found:
-        token = token_of[row[0]]
-        lifetime_ends_at, visibility_seconds = row[7], row[8]
-        visibility = visibilities.get(visibility_seconds)
-        if visibility is None:
-            visibility = visibilities[visibility_seconds] = duration_microseconds(visibility_seconds)
-        expires_at = min(now + visibility, lifetime_ends_at)
-        rows.append((*row[_CARRIED], queue, token.bytes, expires_at, owner, now))
-        leased.append(Leased(row, queue, token, expires_at, now))
-    tx.run("claim.take", json_array([row[0] for _, row in found]))
-    tx.run_many("claim.lease", rows)
+    # Nearly always one: the default.
+    seqs_by_visibility: dict[float, list[int]] = {}
+    for _, row in found:
+        seqs_by_visibility.setdefault(row[5], []).append(row[0])
+    visibilities = {seconds: duration_microseconds(seconds) for seconds in seqs_by_visibility}
+    for seconds, alike in seqs_by_visibility.items():
+        tokens = b"".join([token_of[seq].bytes for seq in alike])
+        tx.run("claim.lease", json_array(alike), tokens, now, claim.owner.bytes, seconds, visibilities[seconds])
+    tx.run("claim.take", json_array(seqs))
     for queue, jobs in Counter(queue for queue, _ in found).items():
         tx.tally[queue, State.SCHEDULED] -= jobs
         tx.tally[queue, State.RUNNING] += jobs
-    return leased
+    return [Leased(row, queue, token_of[row[0]], min(now + visibilities[row[5]], row[4]), now) for queue, row in found]
 
 
 def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
@@ -132,7 +125,7 @@ def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
 def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
     """What the worker is told."""
     # Jobs that were submitted or claimed together share their times.
-    distinct = {time for one in leased for time in (one.row[13], one.expires_at, one.started_at)}
+    distinct = {time for one in leased for time in (one.row[10], one.expires_at, one.started_at)}
     times = {time: from_microseconds(time) for time in distinct}
     with uncollected():
         return [_claimed(one, owner, times) for one in leased]
@@ -140,8 +133,8 @@ def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
 
 def _claimed(one: Leased, owner: UUID, times: dict[int, datetime]) -> ClaimedJob:
     # fmt: off
-    (seq, version, attempt, _, _, _, _, _, _, last_token,
-     priority, job_id, job_type, created_at, max_attempts, is_json, options,
+    (seq, version, attempt, _, _, _, last_token, priority,
+     job_id, job_type, created_at, max_attempts, is_json, options,
      has_dependencies, checkpoint, payload) = one.row
     # fmt: on
     return ClaimedJob(

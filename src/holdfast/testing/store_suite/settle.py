@@ -55,6 +55,22 @@ async def test_an_ack_completes_the_job_and_keeps_its_result(harness: StoreHarne
     assert await harness.store.read_attempts(job.id) == []
 
 
+async def test_a_batch_keeps_each_result_apart(harness: StoreHarness) -> None:
+    """D2 Ack, in batches: equal, empty, absent, binary and large results beside one whose lease is stale."""
+    results = [b"1", None, b"", b"x" * 100_000, b"\x00\xff", b"1", b"y" * 65_537, b"last"]
+    worker = await register(harness.store)
+    ids = await submit_jobs(harness.store, *(new_job() for _ in range(len(results) + 1)))
+    *jobs, stale = await claim(harness.store, worker, limit=len(ids))
+    lease = replace(stale.lease, token=uuid4())
+    batch = [Settlement(lease=job.lease, outcome=Completed(result)) for job, result in zip(jobs, results, strict=True)]
+    batch.insert(3, Settlement(lease=lease, outcome=Completed(b"stolen")))
+    answers = await harness.store.settle(batch)
+    assert isinstance(answers.pop(3), StaleLease)
+    assert answers == [Settled(State.COMPLETED)] * len(results)
+    assert [(await read_one(harness.store, job.id)).result for job in jobs] == results
+    assert await read_state(harness.store, stale.id) is State.RUNNING
+
+
 async def test_a_result_may_be_nothing(harness: StoreHarness) -> None:
     """D1 section 2."""
     for result in (None, b"", b"x" * limits.DEFAULT_RESULT_BYTES):

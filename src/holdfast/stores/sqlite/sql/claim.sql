@@ -18,9 +18,7 @@ SELECT queue FROM step WHERE queue IS NOT NULL
 
 -- [find]
 -- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all.
--- First what the lease takes over, as [lease] wants it; then what the worker is told of the job.
-SELECT r.job, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents, r.scheduled_at,
-    r.lifetime_ends_at, j.visibility_seconds, r.last_token,
+SELECT r.job, r.version + 1, r.attempt + 1, r.is_fragile, r.lifetime_ends_at, j.visibility_seconds, r.last_token,
     r.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
     j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
     CASE WHEN r.version > 0 THEN (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job) END,
@@ -32,11 +30,16 @@ ORDER BY r.priority, r.place
 LIMIT ?3
 
 -- [lease]
+-- ?1 seqs as a JSON array, ?2 their tokens one after the other, ?3 now, ?4 the owner; ?5 the visibility that they share
+-- in seconds, ?6 in microseconds. One statement for all of them, not one each: a statement lets go of the interpreter.
 INSERT INTO holdfast_running (
-    job, version, attempt, replays, is_fragile, has_dependents, scheduled_at,
-    lifetime_ends_at, visibility_seconds, last_token,
-    queue, token, expires_at, owner, started_at, cancel_requested
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+    job, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at, visibility_seconds,
+    last_token, queue, token, expires_at, owner, started_at, cancel_requested
+)
+SELECT r.job, r.version + 1, r.attempt + 1, r.replays, r.is_fragile, r.has_dependents, r.scheduled_at, r.lifetime_ends_at, ?5,
+    r.last_token, r.queue, substr(?2, 16 * e.key + 1, 16), min(?3 + ?6, r.lifetime_ends_at), ?4, ?3, 0
+FROM json_each(?1) e
+CROSS JOIN holdfast_ready r ON r.job = e.value
 
 -- [take]
 DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
@@ -44,8 +47,7 @@ DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
 -- [again]
 -- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: the row of [find], then the lease.
 -- Index: holdfast_running_owner.
-SELECT r.job, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents, r.scheduled_at,
-    r.lifetime_ends_at, r.visibility_seconds, r.last_token,
+SELECT r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at, r.visibility_seconds, r.last_token,
     j.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
     EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
     (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job),
