@@ -1,7 +1,7 @@
 """claim: a batch of leases in a few statements.
 
-How it works: per queue, one walk along the claim index joined to the facts; then one insert for all leases, and one delete
-for all the places. The transaction has the write lock, so nothing can come between.
+How it works: per queue, one walk along the claim index joined to the facts; then one insert for all leases, and one
+delete for all the places. The transaction has the write lock, so nothing can come between.
 
 C1. The order is queue as given, then priority, then place; paused queues and jobs over their lifetime are passed by.
 C2. A job that was ever reclaimed (fragile) is taken alone: the batch ends before it, or is it.
