@@ -15,6 +15,7 @@ from holdfast.core.errors import HoldfastError
 COMMANDS: Final = (
     "dev",
     "worker",
+    "server",
     "submit",
     "jobs",
     "job",

@@ -4,6 +4,7 @@ Pure but for the sleep. Used by the workers of both designs and by the durable s
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
@@ -29,12 +30,17 @@ class Output:
     failure_reason: str = ""
 
 
-async def do_work(spec: public.JobSpec) -> Output:
+Sleep = Callable[[float], Awaitable[object]]
+"""Given the seconds."""
+
+
+async def do_work(spec: public.JobSpec, *, sleep: Sleep = asyncio.sleep) -> Output:
+    """``sleep`` may raise, which ends the work."""
     if spec.payload_size_bytes > limits.MAX_OUTPUT_BYTES:
         return too_large(spec.payload_size_bytes)
     began = monotonic()
     if spec.work_duration_ms:
-        await asyncio.sleep(spec.work_duration_ms / 1000)
+        await sleep(spec.work_duration_ms / 1000)
     output = make_bytes(spec.payload_size_bytes)
     return Output(
         output_summary=f"{spec.job_type}: {len(output)} bytes",
