@@ -1,0 +1,1 @@
+"""Designs A and B of the gRPC contract: their parts, written once, and the two ways to wire them."""

@@ -1,0 +1,130 @@
+"""The parts as gRPC services: which method of the contract is which method of a part, and who may call it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
+from holdfast.rpc.generated import taskqueue_public_pb2 as public
+from holdfast.rpc.serving import Call, Handler, Service
+from holdfast.services import callers
+from holdfast.services.protocols import Coordinator, Jobs, PublicApi, Queue, Results
+
+CREATED_KEY: Final = "holdfast-created"
+"""Behind the answer to a CreateJob with a key: whether this call made the job."""
+HOLDING_KEY: Final = "holdfast-holding"
+"""Beside a WorkerHeartbeat: the jobs that the worker has, with commas between them."""
+
+SERVICES: Final = {
+    "job": internal.DESCRIPTOR.services_by_name["JobInternalService"],
+    "queue": internal.DESCRIPTOR.services_by_name["QueueInternalService"],
+    "coordinator": internal.DESCRIPTOR.services_by_name["CoordinatorInternalService"],
+    "result": internal.DESCRIPTOR.services_by_name["ResultInternalService"],
+    "public": public.DESCRIPTOR.services_by_name["TaskQueuePublicService"],
+}
+
+
+class Unbroken:
+    """Calls that go on when their caller has gone: between their steps a job is in nobody's hands."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __call__(self, method: Callable[[Any], Coroutine[Any, Any, Message]]) -> Handler:
+        def handle(request: Any, _: Call) -> Awaitable[Message]:
+            task = asyncio.ensure_future(method(request))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+            return asyncio.shield(task)
+
+        return handle
+
+    async def wait(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # Looked at, so that nobody complains when its caller has gone.
+
+
+def gateway_service(gateway: PublicApi, unbroken: Unbroken) -> Service:
+    return Service(
+        descriptor=SERVICES["public"],
+        handlers={
+            "SubmitJob": unbroken(gateway.submit_job),
+            "GetJobStatus": lambda request, _: gateway.get_job_status(request),
+            "GetJobResult": lambda request, _: gateway.get_job_result(request),
+            "CancelJob": unbroken(gateway.cancel_job),
+            "ListJobs": lambda request, _: gateway.list_jobs(request),
+        },
+        allowed=callers.GATEWAY_SERVICE,
+    )
+
+
+def job_service(jobs: Jobs) -> Service:
+    async def create_job(request: internal.CreateJobRequest, call: Call) -> Message:
+        answer, is_new = await jobs.create_job(request)
+        if request.client_request_id:
+            call.set_trailing(CREATED_KEY, "1" if is_new else "0")
+        return answer
+
+    def transition(request: internal.TransitionJobStatusRequest, call: Call) -> Awaitable[Message]:
+        callers.check_transition(call.caller, request)
+        return jobs.transition_job_status(request)
+
+    return Service(
+        descriptor=SERVICES["job"],
+        handlers={
+            "CreateJob": create_job,
+            "DeleteJobIfStatus": lambda request, _: jobs.delete_job_if_status(request),
+            "GetJobRecord": lambda request, _: jobs.get_job_record(request),
+            "ListJobRecords": lambda request, _: jobs.list_job_records(request),
+            "TransitionJobStatus": transition,
+            "SetCancelRequested": lambda request, _: jobs.set_cancel_requested(request),
+        },
+        allowed=callers.JOB_SERVICE,
+    )
+
+
+def queue_service(queue: Queue) -> Service:
+    return Service(
+        descriptor=SERVICES["queue"],
+        handlers={
+            "EnqueueJob": lambda request, _: queue.enqueue_job(request),
+            "DequeueJob": lambda request, call: queue.dequeue_job(request, seconds_left=call.seconds_left()),
+            "RemoveJobIfPresent": lambda request, _: queue.remove_job_if_present(request),
+        },
+        allowed=callers.QUEUE_SERVICE,
+    )
+
+
+def result_service(results: Results) -> Service:
+    def store(request: internal.StoreResultRequest, call: Call) -> Awaitable[Message]:
+        callers.check_store(call.caller, request)
+        return results.store_result(request)
+
+    return Service(
+        descriptor=SERVICES["result"],
+        handlers={"StoreResult": store, "GetResult": lambda request, _: results.get_result(request)},
+        allowed=callers.RESULT_SERVICE,
+    )
+
+
+def coordinator_service(coordinator: Coordinator, unbroken: Unbroken) -> Service:
+    def heartbeat(request: internal.WorkerHeartbeatRequest, call: Call) -> Awaitable[Message]:
+        named = call.metadata(HOLDING_KEY)
+        holding = None if named is None else [job_id for job_id in named.split(",") if job_id]
+        return coordinator.worker_heartbeat(request, holding=holding)
+
+    return Service(
+        descriptor=SERVICES["coordinator"],
+        handlers={
+            "WorkerHeartbeat": heartbeat,
+            "FetchWork": lambda request, call: coordinator.fetch_work(request, seconds_left=call.seconds_left()),
+            "ReportWorkOutcome": unbroken(coordinator.report_work_outcome),
+        },
+        allowed=callers.COORDINATOR_SERVICE,
+    )
