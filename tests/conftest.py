@@ -5,6 +5,7 @@ URL to the workers; each test that asks gets a database of its own in it. A serv
 the tests that need it, with the remedy as the message; it never skips them.
 """
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,6 +50,9 @@ class HandOutServer:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and with them the programs that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.pluginmanager.hasplugin("dsession"):
         config.pluginmanager.register(HandOutServer())
 
