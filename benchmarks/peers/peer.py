@@ -80,8 +80,12 @@ class ThreadClient(Protocol):
 
 def serve_tasks(client: AsyncClient) -> None:
     """Answer commands until there are no more."""
+    serve_commands(Tasks(client))
+
+
+def serve_commands(commands: "Tasks") -> None:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        _serve(_Tasks(client), runner.run)
+        _serve(commands, runner.run)
 
 
 def serve_threads(client: ThreadClient) -> None:
@@ -110,7 +114,7 @@ def _serve(side: Any, run: Callable[[Any], Any]) -> None:
         print(json.dumps(answer), file=answers)
 
 
-class _Tasks:
+class Tasks:
     """The commands, for a client of coroutines."""
 
     def __init__(self, client: AsyncClient) -> None:

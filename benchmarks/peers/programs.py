@@ -37,10 +37,10 @@ def variables(variant: Variant, environment: Environment, given: Mapping[str, st
     }
 
 
-def producer_command(system: System, environment: Environment) -> list[str]:
+def producer_command(system: System, environment: Environment, *, module: str | None = None) -> list[str]:
     if environment.node is not None:
         return [environment.node, str(system.folder / "produce.js")]
-    return [str(environment.python), "-m", f"benchmarks.peers.systems.{system.name}.produce"]
+    return [str(environment.python), "-m", module or f"benchmarks.peers.systems.{system.name}.produce"]
 
 
 def worker_command(system: System, variant: Variant, environment: Environment, *, url: str, queue: str) -> list[str]:
@@ -79,6 +79,10 @@ class Producer:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def tell(self, do: str, **arguments: object) -> dict[str, Any]:
         """Returns when it is done."""
@@ -127,6 +131,14 @@ class Worker:
     def check(self) -> None:
         if self._process.poll() is not None:
             raise PeerFailed(f"the worker ended with {self._process.returncode}: {tail(self._log)}")
+
+    def finish(self) -> None:
+        """In good order: what it has begun is done, what it only holds is given back."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise PeerFailed(f"the worker does not end: {tail(self._log)}") from error
 
     def stop(self) -> None:
         """At once: its place is dropped next, and nothing that it could still write there matters."""

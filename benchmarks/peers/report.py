@@ -68,13 +68,14 @@ class Column:
     figures: tuple[str, ...]
     digits: int = 0
     has_spread: bool = False
-    percents: tuple[int, ...] = ()
+    percents: tuple[float, ...] = ()
     """Percentiles of the waits of all rounds, in milliseconds, instead of figures."""
 
     def cell(self, results: Results, variant: str) -> str:
         if self.percents:
             waits = results.waits(self.measure, variant)
-            return " / ".join(f"{percentile(waits, percent) * 1000:,.1f}" for percent in self.percents) if waits else ""
+            values = [percentile(waits, percent) * 1000 for percent in self.percents] if waits else []
+            return " / ".join(f"{value:,.{self.digits or 1}f}" for value in values)
         medians = [results.median(self.measure, variant, figure) for figure in self.figures]
         text = " + ".join(f"{value:,.{self.digits}f}" for value in medians if value is not None)
         values = results.values(self.measure, variant, self.figures[0])
@@ -139,12 +140,12 @@ def page(run: Run, plots: Sequence[str]) -> str:
     head += [f"`{run.command}`, {run.started_at:%Y-%m-%d %H:%M} UTC, {run.seconds:.0f} s, {run.rounds} rounds.", ""]
     head += [*SAID_OF_FIGURES, ""]
     lines = [report.COLUMNS, *report.rows(run.findings)]
-    body = [*head, *_markdown(lines), "", "## What was measured", "", *_markdown(figures_table(run)), ""]
+    body = [*head, *markdown_table(lines), "", "## What was measured", "", *markdown_table(figures_table(run)), ""]
     body += ["Medians of the rounds, in parentheses the least and the most; waits are percentiles over all rounds.", ""]
     body += [SAID_OF_DRAINS, ""]
     body += [f"![{Path(plot).stem}]({plot})" for plot in plots] + [""]
     body += ["## What the ratios are made from", "", *(f"- {line}" for line in report.details(run.findings)), ""]
-    body += ["## The systems", "", *_markdown(facts_table(run)), ""]
+    body += ["## The systems", "", *markdown_table(facts_table(run)), ""]
     trouble = [*(f"- {name}: left out, {why}" for name, why in run.left_out.items())]
     trouble += [f"- {failure}" for failure in run.results.failures] + [f"- {line}" for line in run_again(run)]
     body += ["## Left out, and what failed", "", *(trouble or ["Nothing."]), ""]
@@ -158,7 +159,7 @@ def run_again(run: Run) -> list[str]:
     return [f"{name}: {count:.0f} handlers ran a second time" for name, count in counts.items() if count]
 
 
-def _markdown(lines: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(lines: Sequence[Sequence[str]]) -> list[str]:
     head, *rest = ["| " + " | ".join(line) + " |" for line in lines]
     return [head, "| " + " | ".join("---" for _ in lines[0]) + " |", *rest]
 
@@ -176,18 +177,21 @@ def write(run: Run) -> Path:
     data = folder / "peers.json"
     data.write_text(json.dumps(as_data(run), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     path = folder / "peers.md"
-    path.write_text(page(run, _draw(data)), encoding="utf-8")
+    path.write_text(page(run, draw(PLOTS / "draw.py", data)), encoding="utf-8")
     return path.relative_to(report.REPOSITORY)
 
 
-def _draw(data: Path) -> list[str]:
-    """The plots' names; matplotlib has an environment of its own, like everything that Holdfast does not need."""
+def draw(program: Path, data: Path) -> list[str]:
+    """The names of the plots that a program makes of a file.
+
+    matplotlib has an environment of its own, like everything that Holdfast does not need.
+    """
     try:
         python = python_environment("plots", PLOTS / "requirements.txt").python
     except NotInstalled as error:
         print(f"no plots: {error}")
         return []
-    done = subprocess.run([python, PLOTS / "draw.py", data], capture_output=True, text=True, check=False)
+    done = subprocess.run([python, program, data], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(f"no plots: {done.stderr.strip().splitlines()[-1:]}")
         return []

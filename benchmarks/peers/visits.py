@@ -90,6 +90,12 @@ class Visit:
         self.wait_for(WARM_UP_JOBS, timeout_seconds=START_TIMEOUT_SECONDS)
         return WARM_UP_JOBS
 
+    def finish_workers(self) -> None:
+        """In good order, for another worker to take over."""
+        while self.workers:
+            self.workers[-1].finish()
+            self.workers.pop()
+
     def stop_workers(self) -> None:
         for worker in self.workers:
             worker.stop()
@@ -100,10 +106,11 @@ def _given(place: Place, ledger: Ledger) -> dict[str, str]:
 
 
 @contextmanager
-def visit(peer: Peer, stores: Stores) -> Iterator[Visit]:
+def visit(peer: Peer, stores: Stores, *, produce: str | None = None) -> Iterator[Visit]:
+    """``produce``: the module of another producer than the system's own."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-visit-"))
     folder.chmod(0o777)
-    command = producer_command(peer.system, peer.environment)
+    command = producer_command(peer.system, peer.environment, module=produce)
 
     def setup(url: str) -> None:
         environment = variables(peer.variant, peer.environment, {"BENCH_URL": url})

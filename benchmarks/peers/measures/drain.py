@@ -16,21 +16,27 @@ DRAIN_TIMEOUT_SECONDS: Final = 60.0
 def measure_drain(visit: Visit, *, jobs: int, workers: int) -> Sample:
     visit.producer.tell("fill", jobs=jobs)
     visit.place.settle_down()
+    return drain_filled(visit, jobs=jobs, workers=workers)
+
+
+def drain_filled(visit: Visit, *, jobs: int, workers: int = 1) -> Sample:
+    """The jobs are there, as many as are said; the workers are running afterwards."""
+    earlier = visit.ledger.count
     visit.start_workers(workers)
-    visit.wait_for(1, timeout_seconds=START_TIMEOUT_SECONDS)
-    before = _cpu(visit)
-    begun, used = visit.wait_for(jobs, timeout_seconds=DRAIN_TIMEOUT_SECONDS), _cpu(visit)
+    visit.wait_for(earlier + 1, timeout_seconds=START_TIMEOUT_SECONDS)
+    before = cpu_of(visit)
+    begun, used = visit.wait_for(earlier + jobs, timeout_seconds=DRAIN_TIMEOUT_SECONDS), cpu_of(visit)
     ended = visit.wait_until(
         lambda: visit.place.pending() == 0,
         timeout_seconds=DRAIN_TIMEOUT_SECONDS,
         what=lambda: f"all but {visit.place.pending()} jobs are terminal",
     )
     if visit.place.is_asked_at_once:
-        used = _cpu(visit)
+        used = cpu_of(visit)
     else:
         ended = begun
     memory = memory_mib(visit.worker_processes)
-    starts = [entry.started for entry in visit.ledger.entries()]
+    starts = [entry.started for entry in visit.ledger.entries(after=earlier)]
     worker_cpu, store_cpu = ((after - start) * 1000 / jobs for after, start in zip(used, before, strict=True))
     return Sample(
         figures={
@@ -48,5 +54,6 @@ def measure_drain(visit: Visit, *, jobs: int, workers: int) -> Sample:
     )
 
 
-def _cpu(visit: Visit) -> tuple[float, float]:
+def cpu_of(visit: Visit) -> tuple[float, float]:
+    """Seconds of the workers and of the store."""
     return cpu_seconds(visit.worker_processes), cpu_seconds(visit.store_processes)

@@ -1,0 +1,1 @@
+"""A flame graph of the worker: sampled from outside, folded, and drawn."""

@@ -1,0 +1,1 @@
+"""The plots: a program for an environment that has matplotlib."""
