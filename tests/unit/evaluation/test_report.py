@@ -1,0 +1,130 @@
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from holdfast.core.errors import Conflict, UsageError
+from holdfast.evaluation import samples
+from holdfast.evaluation.facts import Facts, about_machine, write_facts
+from holdfast.evaluation.fairness import Check
+from holdfast.evaluation.folders import Folder
+from holdfast.evaluation.profiles import find_profile
+from holdfast.evaluation.report import write_report
+from holdfast.evaluation.samples import Sample
+from tests.unit.evaluation.making import journey, mix, sample
+
+BROKEN = Check(name="the machine, before the run", required="idle", seen="90% busy", holds=False)
+
+
+def facts(**given: object) -> Facts:
+    name, profile = find_profile("quick")
+    values = {
+        "name": "evaluation-quick",
+        "command": "holdfast eval",
+        "profile_name": name,
+        "profile": profile,
+        "designs": ["a", "b"],
+        "addresses": {},
+        "started_at": "2026-11-16 09:00 UTC",
+        "machine": about_machine(),
+        "checks": [Check(name="slots of Design A", required="6", seen="6", holds=True)],
+        "forced": False,
+    }
+    return Facts(**{**values, **given})  # type: ignore[arg-type]
+
+
+def measured() -> list[Sample]:
+    cells = [mix(1), mix(16), journey(1), journey(16), journey(0, workload="arrivals", loop="open", rate=30.0)]
+    return [sample(design, cell, round=number) for number in range(3) for design in ("a", "b") for cell in cells]
+
+
+def written(folder: Path, **given: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    write_facts(folder, facts(**given))
+    for one in measured():
+        samples.append(folder / "samples.jsonl", one)
+    write_report(folder)
+    return folder
+
+
+def test_a_run_leaves_config_samples_summary_plots_and_reports(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    plots = {"throughput", "latency", "distribution", "end-to-end", "arrivals", "cost-per-hop"}
+    names = {"config.json", "samples.jsonl", "summary.json", "report.md", "report.html"}
+    assert {path.name for path in folder.iterdir()} == names | {f"{plot}.svg" for plot in plots}
+    for plot in plots:
+        assert ElementTree.parse(folder / f"{plot}.svg").getroot().tag.endswith("svg")
+        assert f"({plot}.svg)" in (folder / "report.md").read_text()
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["reads-c16-j0"]["designs"]["a"]["requests_per_second"]["mean"] == 100
+    assert summary["reads-c16-j0"]["ratios"]["b/a"]["submit_p50_ms"]["mean"] == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
+    text = (written(tmp_path) / "report.html").read_text()
+    HTMLParser().feed(text)
+    assert text.count("<svg") == 6
+    for found in re.findall(r"""(?:src|href)=["']([^"']+)""", text):
+        assert found.startswith("#")
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_same_samples_give_the_same_files(tmp_path: Path) -> None:
+    one, other = written(tmp_path / "one"), written(tmp_path / "other")
+    for path in one.iterdir():
+        assert path.read_bytes() == (other / path.name).read_bytes(), path.name
+
+
+def test_a_forced_run_says_so_at_the_top(tmp_path: Path) -> None:
+    text = (written(tmp_path, checks=[BROKEN], forced=True) / "report.md").read_text()
+    top = text[: text.index("## What was found")]
+    assert "forced although it is not fair" in top
+    assert "90% busy" in top
+
+
+def test_an_analysis_becomes_part_of_the_report(tmp_path: Path) -> None:
+    (tmp_path / "analysis.md").write_text(
+        "Design B is <faster>.\n\n- one\n- two\n  of them\n\n| a | b |\n| - | - |\n| 1 | 2 |\n"
+    )
+    folder = written(tmp_path)
+    assert "## Analysis\n\nDesign B is <faster>.\n\n- one\n- two of them\n" in (folder / "report.md").read_text()
+    page = (folder / "report.html").read_text()
+    assert "Design B is &lt;faster&gt;." in page
+    assert "<td>1</td><td>2</td>" in page
+
+
+def test_results_take_the_place_of_earlier_ones_only_when_whole(tmp_path: Path) -> None:
+    write_facts(Folder(tmp_path, "run").begin(), facts())
+    final = Folder(tmp_path, "run")
+    final.partial.joinpath("mark").touch()
+    final.finish()
+    again = Folder(tmp_path, "run")
+    write_facts(again.begin(), facts())
+    assert (tmp_path / "run" / "mark").exists()
+    again.finish()
+    assert not (tmp_path / "run" / "mark").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    with pytest.raises(Conflict, match="something else"):
+        Folder(tmp_path, "bench")
+
+
+def test_an_analysis_is_not_lost_unasked(tmp_path: Path) -> None:
+    write_facts(Folder(tmp_path, "run").begin(), facts())
+    Folder(tmp_path, "run").finish().joinpath("analysis.md").touch()
+    with pytest.raises(Conflict, match="--replace"):
+        Folder(tmp_path, "run")
+    Folder(tmp_path, "run", replace=True)
+
+
+def test_a_name_cannot_lead_elsewhere(tmp_path: Path) -> None:
+    for name in ("../x", "", "a/b", ".hidden"):
+        with pytest.raises(UsageError, match="is no name"):
+            Folder(tmp_path, name)
