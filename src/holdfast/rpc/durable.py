@@ -43,7 +43,7 @@ from holdfast.rpc.engine_jobs import (
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
 from holdfast.rpc.listing import list_jobs
 from holdfast.rpc.refusals import key_conflict, not_found, unavailable
-from holdfast.rpc.serving import Call, Server, Service, anomaly
+from holdfast.rpc.serving import CLIENT, Call, Server, Service, anomaly
 from holdfast.rpc.work import do_work
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
@@ -191,6 +191,7 @@ class Methods:
                 "CancelJob": self.cancel_job,
                 "ListJobs": self.list_jobs,
             },
+            allowed=dict.fromkeys(SERVICE.methods_by_name, frozenset({CLIENT})),
         )
 
     async def submit_job(self, request: public.SubmitJobRequest, _: Call) -> public.SubmitJobResponse:
