@@ -38,9 +38,10 @@ class Clock:
 
 
 class Hold:
-    """A call that waits at the door: ``reached`` when it is there, and goes on when ``released``."""
+    """A call that waits at the door: ``reached`` when it is there, and goes on, or fails, when ``released``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_failing: bool) -> None:
+        self.is_failing = is_failing
         self.reached = asyncio.Event()
         self.released = asyncio.Event()
 
@@ -60,8 +61,8 @@ class Door:
     def fail(self, method: str, fault: Literal["before", "after"] = "before", *, times: int = 1) -> None:
         self._faults[method].extend([fault] * times)
 
-    def hold(self, method: str) -> Hold:
-        hold = Hold()
+    def hold(self, method: str, *, is_failing: bool = False) -> Hold:
+        hold = Hold(is_failing=is_failing)
         self._faults[method].append(hold)
         return hold
 
@@ -72,7 +73,7 @@ class Door:
             if isinstance(fault, Hold):
                 fault.reached.set()
                 await fault.released.wait()
-            if fault == "before":
+            if fault == "before" or (isinstance(fault, Hold) and fault.is_failing):
                 raise unavailable(f"{name}: away")
             answer = await getattr(self.part, name)(request, **options)
             if fault == "after":
@@ -88,14 +89,29 @@ class Parts:
         self.job_table = JobTable(log=LOG, clock=self.clock.now_ms)
         self.fifo = FifoQueue()
         self.jobs, self.queue, self.results = Door(self.job_table), Door(self.fifo), Door(ResultTable())
-        wired = {
-            "jobs": cast(Jobs, self.jobs),
-            "queue": cast(Queue, self.queue),
-            "results": cast(Results, self.results),
-        }
-        self.gateway = Gateway(**wired, log=LOG, clock=self.clock.now_ms)  # type: ignore[arg-type]
         self.registry = Registry(stopwatch=self.clock.stopwatch)
-        self.coordinator = WorkCoordinator(**wired, log=LOG, registry=self.registry)  # type: ignore[arg-type]
+        self.coordinator = self._coordinator()
+        self.gateway = Gateway(
+            jobs=cast(Jobs, self.jobs),
+            queue=cast(Queue, self.queue),
+            results=cast(Results, self.results),
+            log=LOG,
+            clock=self.clock.now_ms,
+        )
+
+    def restart_coordinator(self) -> None:
+        """A new one, which knows nothing."""
+        self.registry = Registry(stopwatch=self.clock.stopwatch)
+        self.coordinator = self._coordinator()
+
+    def _coordinator(self) -> WorkCoordinator:
+        return WorkCoordinator(
+            jobs=cast(Jobs, self.jobs),
+            queue=cast(Queue, self.queue),
+            results=cast(Results, self.results),
+            log=LOG,
+            registry=self.registry,
+        )
 
     async def submit(self, key: str = "", **fields: Any) -> str:
         spec = public.JobSpec(**fields) if fields else SPEC
