@@ -43,6 +43,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 run: setup ## see it work: a sample app under load, live; ARGS="--for 20" ends it
 	@"$(BIN)/holdfast" dev $(ARGS) || [ $$? -eq 130 ]  # Ctrl-C is how one leaves
 
+.PHONY: cluster-a
+cluster-a: setup ## the gRPC API as six services on loopback, until Ctrl-C; ARGS="--slots 12"
+	@"$(BIN)/holdfast" cluster up --design a $(ARGS) || [ $$? -eq 130 ]
+
+.PHONY: cluster-b
+cluster-b: setup ## the gRPC API as six identical nodes on loopback, until Ctrl-C
+	@"$(BIN)/holdfast" cluster up --design b $(ARGS) || [ $$? -eq 130 ]
+
 .PHONY: check
 check: setup ## lint, formatting, types, layers (no tests)
 	@"$(BIN)/ruff" check .

@@ -16,6 +16,7 @@ COMMANDS: Final = (
     "dev",
     "worker",
     "server",
+    "cluster",
     "submit",
     "jobs",
     "job",

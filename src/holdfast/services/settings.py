@@ -1,4 +1,7 @@
-"""How a role is told where it listens, whom it calls and how much it runs: by flags, or else by the environment."""
+"""How a role is told where it listens, whom it calls and how much it runs: by flags, or else by the environment.
+
+Imports nothing of gRPC: the command line asks for these flags where that is not installed, too.
+"""
 
 import argparse
 import os
@@ -9,10 +12,9 @@ from typing import Final
 
 from holdfast.core.errors import ConfigError
 from holdfast.rpc import limits
-from holdfast.services import design_a, design_b
-from holdfast.services.worker import MAX_SLOTS
 
-ROLES: Final = (*design_a.ROLES, design_b.ROLE)
+NODE: Final = "node"
+ROLES: Final = ("gateway", "job", "queue", "coordinator", "worker", "result", NODE)
 NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "gateway": ("job", "queue", "result"),
     "job": (),
@@ -25,6 +27,8 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
 """Role → whose addresses it must be given."""
 ANY_PORT: Final = "127.0.0.1:0"
 MAX_NODES: Final = 64
+MAX_SLOTS: Final = 128
+"""Of one worker: its jobs' IDs travel in a header, and 8 KiB is what those may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ def settings_of(given: argparse.Namespace, environment: Mapping[str, str] = os.e
     settings = Settings(
         role=given.role,
         listen=text("listen", ANY_PORT),
-        slots=_slots(given, environment, share_of=len(nodes) if given.role == design_b.ROLE else 1),
+        slots=_slots(given, environment, share_of=len(nodes) if given.role == NODE else 1),
         worker_id=given.worker_id or environment.get("WORKER_ID") or socket.gethostname(),
         job=text("job"),
         queue=text("queue"),

@@ -25,6 +25,7 @@ from holdfast.rpc.refusals import Refusal
 from holdfast.rpc.work import NO_BYTES_CHECKSUM, Output, do_work, failed_summary
 from holdfast.services.clock import WallClock, now_ms
 from holdfast.services.protocols import Coordinator
+from holdfast.services.settings import MAX_SLOTS
 
 Work = Callable[[public.JobSpec], Awaitable[Output]]
 
@@ -43,8 +44,6 @@ FIRST_PAUSE_SECONDS: Final = limits.RETRY_INITIAL_DELAY_MS / 1000
 LONGEST_PAUSE_SECONDS: Final = limits.RETRY_MAX_DELAY_MS / 1000
 HEARTBEAT_AGAIN_SECONDS: Final = 0.25
 SHORTEST_HEARTBEAT_SECONDS: Final = 0.05
-MAX_SLOTS: Final = 128
-"""Their jobs' IDs travel in a header, and 8 KiB is what those may have."""
 
 
 class Worker:

@@ -61,9 +61,9 @@ def test_every_option_says_what_it_is_for() -> None:
     assert silent == []
 
 
-def test_every_command_but_worker_answers_machines() -> None:
+def test_every_command_that_ends_answers_machines() -> None:
     without = [name for name, parser in ALL.items() if "--json" not in parser._option_string_actions]
-    assert without == ["holdfast", "holdfast worker"]
+    assert without == ["holdfast", "holdfast worker", "holdfast server", "holdfast cluster", "holdfast cluster serve"]
 
 
 def test_the_help_lists_commands_exit_codes_and_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
