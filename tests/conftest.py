@@ -50,7 +50,7 @@ class HandOutServer:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell that starts the tests in the background has them ignore Ctrl-C, and with them the programs that they start.
+    # A shell that starts the tests in the background has them, and the programs that they start, ignore Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.pluginmanager.hasplugin("dsession"):

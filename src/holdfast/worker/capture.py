@@ -48,7 +48,12 @@ __all__ = ["LOG_LIMIT_BYTES", "Capture", "Line", "install", "uninstall"]
 class Capture:
     """The log of one attempt, in memory and bounded. Any thread may write and read it."""
 
-    __slots__ = ("_adopted", "_kept", "_limit_bytes", "_partials", "echo", "version")
+    # On the class stands what an attempt that says nothing never changes: most say nothing.
+    _kept: Kept | None = None
+    _partials: dict[str, str] | None = None
+    _adopted = b""
+    version = 0
+    """Grows with everything that is written."""
 
     def __init__(self, *, limit_bytes: int = LOG_LIMIT_BYTES, echo: bool = True) -> None:
         if limit_bytes < MIN_LOG_LIMIT_BYTES:
@@ -56,12 +61,7 @@ class Capture:
                 f"an execution log of {limit_bytes} bytes is too small: give at least {MIN_LOG_LIMIT_BYTES}"
             )
         self._limit_bytes = limit_bytes
-        self._kept: Kept | None = None
-        self._partials: dict[str, str] | None = None
-        self._adopted = b""
         self.echo = echo
-        self.version = 0
-        """Grows with everything that is written."""
 
     def activate(self) -> Token["Capture | None"]:
         """From here on, what this context logs and prints belongs to this attempt."""

@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -42,7 +43,7 @@ EXIT_FORKED: Final = 70
 
 
 class Executor:
-    """``on_settlement`` takes the outcomes, ``on_free`` is called when a slot has become free."""
+    """``on_free`` is called when a slot has become free, ``on_settlement`` takes the outcomes."""
 
     def __init__(
         self,
@@ -74,7 +75,10 @@ class Executor:
         self._context = contextvars.copy_context()
         self._process_id = os.getpid()
         self._timer: asyncio.TimerHandle | None = None
+        self._watched = inf
+        """When the timer goes off."""
         self.running: dict[UUID, Running] = {}
+        self.last_start = self._loop.time()
         self.mean_seconds: float | None = None
         """How long an attempt takes, the newest counting most."""
 
@@ -88,9 +92,10 @@ class Executor:
             self._processes.warm_up(handlers, count=1)
 
     def start(self, job: ClaimedJob, handler: Handler) -> None:
-        running = Running(job, handler, reporter=self._reporter, now=self._loop.time())
+        self.last_start = now = self._loop.time()
+        running = Running(job, handler, reporter=self._reporter, now=now)
         self.running[job.lease.token] = running
-        if self._timer is None or self._timer.when() > running.deadline:
+        if running.deadline < self._watched:
             self._watch(running.deadline)
         running.task = self._loop.create_task(self._run(running), context=self._context.copy())
 
@@ -121,10 +126,12 @@ class Executor:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(when, self._end_late_ones)
+        self._watched = when
 
     def _end_late_ones(self) -> None:
         now = self._loop.time()
         self._timer = None
+        self._watched = inf
         soonest = None
         for one in list(self.running.values()):
             if one.ending is not None or one.has_outcome:
@@ -139,17 +146,19 @@ class Executor:
     # one attempt
 
     async def _run(self, running: Running) -> None:
-        """The task of one attempt. It is not cancelled before its first step: only from here on is there a ``stop``."""
-        job = running.job
+        """The task of one attempt."""
         try:
             running.capture.activate()  # for this task, which ends with the attempt
+            running.is_begun = True
             if running.ending is not None:
                 outcome = _ended(running)
-            elif running.handler.isolation is Isolation.LOOP and not self._middleware and not job.has_dependencies:
-                running.stop = running.cancel
+            elif (
+                running.handler.isolation is Isolation.LOOP
+                and not self._middleware
+                and not running.job.has_dependencies
+            ):
                 outcome = await self._on_loop(running, None)
             else:
-                running.stop = running.cancel
                 outcome = await self._prepared(running)
             if os.getpid() != self._process_id:
                 os._exit(EXIT_FORKED)
@@ -275,10 +284,13 @@ class Executor:
         call = self._processes.start(
             running.handler, running.job, execution.context.upstream, channel=running, capture=running.capture
         )
-        running.stop = call.kill
+        running.kill = call.kill
         if running.ending is not None:
             call.kill()
-        answer = await call.outcome()
+        try:
+            answer = await call.outcome()
+        finally:
+            running.kill = None
         if running.ending is not None:
             return _ended(running)
         if isinstance(answer, Returned):
@@ -299,18 +311,16 @@ class Executor:
                 self._free(running)
 
     def _settle(self, running: Running, outcome: Outcome) -> None:
-        if running.is_settled:
-            return
-        running.is_settled = True
-        self._on_settlement(Settlement(lease=running.job.lease, outcome=outcome, progress=running.unreported))
+        if not running.is_settled:
+            running.is_settled = True
+            self._on_settlement(Settlement(lease=running.job.lease, outcome=outcome, progress=running.unreported))
 
     def _free(self, running: Running) -> None:
         if self.running.pop(running.job.lease.token, None) is None:
             return
         took = self._loop.time() - running.started
-        self.mean_seconds = (
-            took if self.mean_seconds is None else self.mean_seconds + MEMORY * (took - self.mean_seconds)
-        )
+        mean = self.mean_seconds
+        self.mean_seconds = took if mean is None else mean + MEMORY * (took - mean)
         self._on_free(running)
 
 

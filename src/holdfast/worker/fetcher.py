@@ -62,7 +62,8 @@ class Fetcher:
         self._careful_until = 0.0
         self._wakeup: asyncio.Task[None] | None = None
         self._prefetch_bound = 0
-        self._low_water = 0
+        self.low_water = 0
+        """As long as more than this is ready, no more is wanted."""
         self._in_hand: Counter[str] = Counter()
         self.ready: deque[ClaimedJob] = deque()
         """Claimed, not started."""
@@ -70,8 +71,8 @@ class Fetcher:
         """Set once a job of an unknown type was met: claims then name those that are known."""
 
     def note_room(self) -> None:
-        """A slot is free, or there is less in hand than there was. Called for every job."""
-        if len(self.ready) <= self._low_water and not self._room.is_set() and self._wanted() > 0:
+        """A slot is free, or there is less in hand than there was. Not called above ``low_water``."""
+        if not self._room.is_set() and self._wanted() > 0:
             self._room.set()
 
     def claim_no_more_ahead(self) -> None:
@@ -104,8 +105,7 @@ class Fetcher:
         while True:
             wanted = self._wanted()
             if wanted <= 0:
-                # As little as will be ready when more is wanted: until then nobody need work it out again.
-                self._low_water = self._ahead() // 2 + 1
+                self.low_water = self._ahead() // 2 + 1
                 self._room.clear()
                 await self._room.wait()
                 continue

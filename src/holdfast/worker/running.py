@@ -25,22 +25,20 @@ class Ending(StrEnum):
 
 
 class Running:
-    __slots__ = (
-        "_reporter",
-        "capture",
-        "deadline",
-        "ending",
-        "handler",
-        "has_outcome",
-        "is_settled",
-        "is_stuck",
-        "job",
-        "logged_version",
-        "started",
-        "stop",
-        "task",
-        "unreported",
-    )
+    # On the class stands what most attempts never change: one of these is made for every job.
+    ending: Ending | None = None
+    task: asyncio.Task[None] | None = None
+    is_begun = False
+    """Its task has made the first step. One that is cancelled before would never make it, and never end the attempt."""
+    kill: Callable[[], object] | None = None
+    """Ends its child process."""
+    has_outcome = False
+    """Its handler is done, or was given up: nothing is left to be ended."""
+    is_settled = False
+    is_stuck = False
+    """Settled, but its handler has not returned."""
+    unreported: Progress | None = None
+    logged_version = 0
 
     def __init__(self, job: ClaimedJob, handler: Handler, *, reporter: "Reporter", now: float) -> None:
         self.job = job
@@ -49,17 +47,6 @@ class Running:
         self.started = now
         self.deadline = now + self.execution_seconds
         """When it has run for too long, by the loop's clock."""
-        self.ending: Ending | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.stop: Callable[[], object] | None = None
-        """Ends the handler, as far as that can be done from outside."""
-        self.has_outcome = False
-        """Its handler is done, or was given up: nothing is left to be ended."""
-        self.is_settled = False
-        self.is_stuck = False
-        """Settled, but its handler has not returned."""
-        self.unreported: Progress | None = None
-        self.logged_version = 0
         self._reporter = reporter
 
     @property
@@ -80,13 +67,12 @@ class Running:
             return
         self.ending = ending
         self.capture.note(f"ended by {ending}", level="WARNING")
-        if self.stop is not None:
-            self.stop()
-
-    def cancel(self) -> None:
-        """Stop the coroutine, or whoever waits for the thread or process."""
-        assert self.task is not None
-        self.task.cancel()
+        if self.kill is not None:
+            self.kill()
+        elif self.is_begun:
+            # The coroutine, or whoever waits for the thread.
+            assert self.task is not None
+            self.task.cancel()
 
     # the channel
 

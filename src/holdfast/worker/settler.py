@@ -7,7 +7,7 @@ S1. An outcome is repeated until the store has answered it: its lease is held, a
     makes the store fail in a way of its own, whenever it is tried, becomes a failure.
 S2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
 S3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the reason.
-S4. When too much is unsettled, nothing new is started: ``has_room``.
+S4. When too much is unsettled, nothing new is started: ``room``.
 """
 
 import asyncio
@@ -58,8 +58,9 @@ class Settler:
         self.settled = 0
 
     @property
-    def has_room(self) -> bool:
-        return len(self._waiting) + self._under_way < MAX_UNSETTLED
+    def room(self) -> int:
+        """How many more may be started."""
+        return MAX_UNSETTLED - len(self._waiting) - self._under_way
 
     def settle(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)

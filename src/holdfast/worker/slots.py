@@ -53,7 +53,6 @@ class Slots:
         self._leases = leases
         self._on_all_ended = on_all_ended
         self._loop = asyncio.get_running_loop()
-        self._last_start = self._loop.time()
         self.is_stopping = False
         self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
         self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later)
@@ -72,7 +71,7 @@ class Slots:
             options,
             mean_seconds=lambda: self.executor.mean_seconds,
             running=lambda: len(self.executor.running),
-            may_start=lambda: self.settler.has_room,
+            may_start=lambda: self.settler.room > 0,
             on_jobs=self.fill,
             on_woken=on_later,
         )
@@ -81,19 +80,18 @@ class Slots:
         """Start what is ready in the slots that are free."""
         if self.is_stopping:
             return
-        ready, running = self.fetcher.ready, self.executor.running
-        is_started = False
-        while ready and len(running) < self._options.concurrency and self.settler.has_room:
+        ready = self.fetcher.ready
+        free = min(self._options.concurrency - len(self.executor.running), self.settler.room)
+        while ready and free > 0:
             job = ready.popleft()
             handler = self._registry.find(job.type)
             if handler is not None:
                 self.executor.start(job, handler)
-                is_started = True
+                free -= 1
             else:
                 self._hand_back_unknown(job)
-        if is_started:
-            self._last_start = self._loop.time()
-        self.fetcher.note_room()
+        if len(ready) <= self.fetcher.low_water:
+            self.fetcher.note_room()
 
     @property
     def unsettled(self) -> list[Running]:
@@ -118,7 +116,7 @@ class Slots:
         self.hand_back_ready()
 
     def share_what_waits(self) -> None:
-        if self.fetcher.ready and self._loop.time() - self._last_start > HOARD_SECONDS:
+        if self.fetcher.ready and self._loop.time() - self.executor.last_start > HOARD_SECONDS:
             self.fetcher.claim_no_more_ahead()
             self.hand_back_ready()
 
@@ -149,14 +147,17 @@ class Slots:
         return not self.executor.running and not self.fetcher.ready
 
     def _free(self, running: Running) -> None:
-        self.fetcher.note_ended(running.job.queue)
+        if self._options.limits:
+            self.fetcher.note_ended(running.job.queue)
         self.fill()
-        self._look_whether_all_ended()
+        if self.is_stopping:
+            self._look_whether_all_ended()
 
     def _settle(self, settlement: Settlement) -> None:
         self.settler.settle(settlement)
-        self._look_whether_all_ended()
+        if self.is_stopping:
+            self._look_whether_all_ended()
 
     def _look_whether_all_ended(self) -> None:
-        if self.is_stopping and not self.unsettled:
+        if not self.unsettled:
             self._on_all_ended()

@@ -1,6 +1,7 @@
 """What a handler does, and what becomes of its job."""
 
 import asyncio
+import gc
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ from holdfast.core.retry import Jitter, Retry, Strategy
 from holdfast.core.states import State
 from holdfast.worker.context import Context
 from holdfast.worker.middleware import Execute, Execution, Middleware
+from holdfast.worker.running import Running
 from tests.integration.worker.world import SOON, World
 
 
@@ -40,6 +42,25 @@ async def test_a_plain_function_runs_in_a_thread(world: World) -> None:
         job = await world.until(job_id)
     assert job.result is not None
     assert b"holdfast-handler" in job.result
+
+
+async def test_an_attempt_that_has_ended_is_forgotten_without_the_cycle_collector(world: World) -> None:
+    async def on_loop() -> None:
+        await asyncio.sleep(0)
+
+    def in_thread() -> None:
+        pass
+
+    names = [world.handle(on_loop), world.handle(in_thread)]
+    gc.collect()
+    gc.disable()
+    try:
+        async with world.worker():
+            for job_id in [await world.submit(name) for name in names * 10]:
+                await world.until(job_id)
+        assert [one for one in gc.get_objects() if type(one) is Running] == []
+    finally:
+        gc.enable()
 
 
 async def test_an_unknown_error_is_retried_until_the_attempts_are_spent(world: World) -> None:
