@@ -37,7 +37,7 @@ ROLE: Final = "node"
 FORWARDED_KEY: Final = "holdfast-forwarded"
 FORWARDED: Final = ((FORWARDED_KEY, "1"),)
 ANSWER_SECONDS: Final = 0.1
-"""What a forwarded call leaves of its caller's time, to say that the owner did not answer."""
+"""What a forwarded call leaves of its caller's time, to say that the owner did not answer; a tenth where that is less."""
 
 JobRequest = public.GetJobStatusRequest | public.GetJobResultRequest | public.CancelJobRequest
 
@@ -113,7 +113,7 @@ class Node:
 
     async def _forward(self, method: Method[Any, Any], request: Message, call: Call) -> Message:
         left = call.seconds_left()
-        timeout = None if left is None else max(left - ANSWER_SECONDS, 0.0)
+        timeout = None if left is None else max(left - min(ANSWER_SECONDS, left / 10), 0.0)
         try:
             answer: Message = await method(request, timeout_seconds=timeout, metadata=FORWARDED)
         except grpc.aio.AioRpcError as error:
