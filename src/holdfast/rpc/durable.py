@@ -269,4 +269,5 @@ async def _in_time(method: str, answer: Awaitable[Answer]) -> Answer:
         async with asyncio.timeout(_patience_seconds(method)):
             return await answer
     except TimeoutError:
-        raise unavailable(f"the database did not answer within {_patience_seconds(method):g} s; try again") from None
+        advice = "try again, or nearer to the start, or by status" if method == "ListJobs" else "try again"
+        raise unavailable(f"the database did not answer within {_patience_seconds(method):g} s; {advice}") from None
