@@ -7,6 +7,7 @@ it lives. What is lost with a service's memory is by design; it is counted here,
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 
 import grpc
@@ -19,6 +20,9 @@ from tests.blackbox.internal.parts import Parts
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
 SLOTS = 6
+QUIET_SECONDS = 2.5
+"""Longer than any pause between two tries of the services."""
+LOOK_SECONDS = 0.02
 Note = Callable[[str, object], None]
 pytestmark = pytest.mark.xdist_group("blackbox-faults")
 
@@ -78,10 +82,7 @@ def test_without_its_coordinator_jobs_wait_and_are_run_when_it_is_back(
         parts.start("coordinator")
         load.wait_for_accepted(20)
     assert set(load.submits) == set(load.reads) == {OK}
-    accepted = list(load.accepted.items())
-    api.ended(accepted[-1][1])
-    until_quiet(api, load)
-    behind = [(key, job_id) for key, job_id in accepted if api.status(job_id).status not in TERMINAL]
+    behind = left_behind(api, load)
     record_property("lost_by_design", len(behind))
     assert len(behind) <= SLOTS
     for key, job_id in behind:
@@ -105,32 +106,26 @@ def test_without_its_queue_nothing_is_accepted_and_what_waited_can_be_submitted_
         load.wait_for_accepted(20)
     assert set(load.submits) == {OK, UNAVAILABLE}
     assert set(load.reads) == {OK}
-    accepted = list(load.accepted.items())
-    api.ended(accepted[-1][1])
-    until_quiet(api, load)
-    waiting = [(key, job_id) for key, job_id in accepted if api.status(job_id).status not in TERMINAL]
+    waiting = left_behind(api, load)
     record_property("lost_by_design", len(waiting))
-    assert 0 < len(waiting) < len(accepted)
+    assert 0 < len(waiting) < len(load.accepted)
     for key, job_id in waiting:
         assert api.status(job_id).status == pb.QUEUED
         assert api.submit(load.given, key=key).job_id == job_id
     assert set(ended(api, list(load.accepted.values()))) == {pb.DONE}
 
 
-def until_quiet(api: Api, load: Load) -> None:
-    """Nothing changes any more: what was submitted last has ended, and twice the same is seen."""
-    api.done(spec("last"))
-
-    def open_ones() -> int:
-        return sum(api.status(job_id).status == pb.RUNNING for job_id in load.accepted.values())
-
-    seen: list[int] = []
-
-    def look() -> list[int]:
-        seen.append(open_ones())
-        return seen
-
-    until(look, is_so=lambda counts: counts[-1] == 0 or counts[-20:] == [counts[-1]] * 20, what="was it quiet")
+def left_behind(api: Api, load: Load) -> list[tuple[str, str]]:
+    """Keys and IDs of those that have not ended, once nothing changes any more."""
+    behind = dict(load.accepted)
+    changed_at = time.monotonic()
+    while behind and time.monotonic() < changed_at + QUIET_SECONDS:
+        now = {key: job_id for key, job_id in behind.items() if api.status(job_id).status not in TERMINAL}
+        if len(now) < len(behind):
+            changed_at = time.monotonic()
+        behind = now
+        time.sleep(LOOK_SECONDS)
+    return list(behind.items())
 
 
 def test_without_its_result_service_jobs_end_when_it_is_back_and_lost_results_are_said_so(

@@ -1,5 +1,6 @@
 """The services of Design A as processes of their own, and their internal calls in the name of any caller."""
 
+import asyncio
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -85,11 +86,18 @@ class Parts:
         return self.each(role, method, [fields] * times, caller=caller)
 
     def each(self, role: str, method: str, given: Sequence[dict[str, Any]], *, caller: str = "gateway") -> list[Any]:
-        """All of these calls, many at once; in the order given."""
+        """All of these calls, many at once; the answers in the order given."""
+        return asyncio.run(self._each(role, method, given, caller))
+
+    async def _each(self, role: str, method: str, given: Sequence[dict[str, Any]], caller: str) -> list[Any]:
         answers: list[Any] = []
-        for start in range(0, len(given), IN_FLIGHT):
-            calls = [self.future(role, method, caller=caller, **fields) for fields in given[start : start + IN_FLIGHT]]
-            answers += [call.result() for call in calls]
+        async with grpc.aio.insecure_channel(self.addresses[role], options=OPTIONS) as channel:
+            call = _method(channel, role, method)
+            for start in range(0, len(given), IN_FLIGHT):
+                requests = [_request(role, method, fields) for fields in given[start : start + IN_FLIGHT]]
+                answers += await asyncio.gather(
+                    *(call(request, timeout=LONG_SECONDS, metadata=_names(caller)) for request in requests)
+                )
         return answers
 
     def trailing(self, role: str, method: str, **fields: Any) -> dict[str, Any]:
@@ -101,16 +109,20 @@ class Parts:
     def _method(self, role: str, name: str) -> Any:
         if role not in self._channels:
             self._channels[role] = grpc.insecure_channel(self.addresses[role], options=OPTIONS)
-        method = SERVICES[role].methods_by_name[name]
-        return self._channels[role].unary_unary(
-            f"/{SERVICES[role].full_name}/{name}",
-            request_serializer=GetMessageClass(method.input_type).SerializeToString,
-            response_deserializer=GetMessageClass(method.output_type).FromString,
-        )
+        return _method(self._channels[role], role, name)
 
     def _command(self, role: str) -> list[str]:
         others = [part for other in CALLS.get(role, ()) for part in (f"--{other}", self.addresses[other])]
         return ["cluster", "serve", role, "--listen", self.addresses[role], *others]
+
+
+def _method(channel: grpc.Channel | grpc.aio.Channel, role: str, name: str) -> Any:
+    method = SERVICES[role].methods_by_name[name]
+    return channel.unary_unary(
+        f"/{SERVICES[role].full_name}/{name}",
+        request_serializer=GetMessageClass(method.input_type).SerializeToString,
+        response_deserializer=GetMessageClass(method.output_type).FromString,
+    )
 
 
 def _names(caller: str) -> tuple[tuple[str, str], ...] | None:

@@ -202,7 +202,8 @@ def test_a_report_must_say_how_it_went(api: Api, worker: Worker, outcome: int) -
 
 @pytest.mark.parametrize("method", ["WorkerHeartbeat", "FetchWork", "ReportWorkOutcome"])
 def test_a_worker_must_have_a_name(parts: Parts, method: str) -> None:
-    error = refusal(lambda: parts.worker("coordinator", method, worker_id=""))
+    rest = {"job_id": str(uuid4()), "outcome": internal.SUCCEEDED} if method == "ReportWorkOutcome" else {}
+    error = refusal(lambda: parts.worker("coordinator", method, worker_id="", **rest))
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "worker_id" in (error.details() or "")
 
