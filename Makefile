@@ -83,6 +83,10 @@ test-all: ## run the tests on every Python >= 3.11 of this machine
 bench: setup ## measure against raw SQL and beside other job queues; ARGS="--list" says what there is
 	@"$(BIN)/python" -m benchmarks $(ARGS)
 
+.PHONY: eval
+eval: setup ## measure the gRPC designs side by side; ARGS="--profile full", ARGS="--speed"
+	@"$(BIN)/holdfast" eval $(ARGS)
+
 .PHONY: model
 model: $(VENV)/.model-installed ## check the lifecycle exhaustively with TLC, and that its mutants are found; a minute
 	@"$(BIN)/python" models/check.py $(ARGS)

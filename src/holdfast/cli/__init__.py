@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "migrate",
     "keys",
     "bench",
+    "eval",
 )
 """In the order of the help: first what a newcomer needs. Each is a module beside this one."""
 ENVIRONMENT: Final = {

@@ -105,5 +105,6 @@ def split_of(design: Design, slots: int = TOTAL_WORKER_SLOTS) -> str:
 
 
 def hops_text(operation: str, designs: list[str]) -> str:
-    """``A 3, B 1``: beside every figure."""
-    return ", ".join(f"{TITLES[design]} {DESIGNS[design].hops[operation].count}" for design in designs)
+    """``SubmitJob 3 / 1 / 1``: beside every figure, in the order of the designs."""
+    counts = " / ".join(str(DESIGNS[design].hops[operation].count) for design in designs)
+    return f"{OPERATION_TITLES[operation]} {counts}"

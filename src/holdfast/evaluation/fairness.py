@@ -41,10 +41,9 @@ class Check:
         return f"{self.name}: {self.seen} (required: {self.required})"
 
 
-def slots_seen(spans: Sequence[tuple[int, int]]) -> int:
-    """How many jobs had started before the first of them ended: more than the slots cannot have."""
-    first_end = min((finished for _, finished in spans), default=0)
-    return sum(started < first_end for started, _ in spans)
+def slots_seen(starts_ms: Sequence[int], *, job_ms: int) -> int:
+    """How many jobs had started before any of them can have ended: each had a slot of its own."""
+    return sum(started < min(starts_ms) + job_ms for started in starts_ms)
 
 
 def check_slots(design: str, *, slots: int, seen: int) -> Check:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from holdfast.evaluation.designs import DESIGNS, OPERATION_TITLES, TITLES, hops_text
+from holdfast.evaluation.fairness import DISTURBED_SHARE
 from holdfast.evaluation.hops import fit_hops, heaviest, lightest
 from holdfast.evaluation.profiles import Cell
 from holdfast.evaluation.statistics import Interval
@@ -37,8 +38,8 @@ def shown(found: Interval | None, unit: str = "") -> str:
 def compared(found: Interval) -> str:
     """``2.31 times (95 %: 2.10 … 2.54)``."""
     if found.low is None or found.high is None:
-        return f"{found.mean:.2f} times (one round: not sure)"
-    return f"{found.mean:.2f} times (95 %: {found.low:.2f} … {found.high:.2f})"
+        return f"{number(found.mean)} times (one round: not sure)"
+    return f"{number(found.mean)} times (95 %: {number(found.low)} … {number(found.high)})"
 
 
 def findings(summary: Summary) -> list[str]:
@@ -46,8 +47,12 @@ def findings(summary: Summary) -> list[str]:
 
 
 def _claims(summary: Summary, cell: Cell, figure: str, say: Callable[[str, str, Interval], str]) -> Iterator[str]:
-    for one, other in summary.pairs():
+    for pair in summary.pairs():
+        one, other = pair
         found = summary.ratio(cell, one, other, figure)
+        if found is not None and found.mean < 1:
+            one, other = other, one
+            found = summary.ratio(cell, one, other, figure)
         if found is None:
             continue
         if found.excludes(1.0):
@@ -94,8 +99,8 @@ def _of_mix(cell: Cell) -> tuple[str, ...]:
 
 
 def hops_lines(operations: tuple[str, ...], designs: list[str]) -> str:
-    parts = [f"{OPERATION_TITLES[operation]}: {hops_text(operation, designs)}" for operation in operations]
-    return "hops: " + "; ".join(parts)
+    names = " / ".join(TITLES[design] for design in designs)
+    return f"hops, {names}: {', '.join(hops_text(operation, designs) for operation in operations)}"
 
 
 def _latency(summary: Summary) -> Iterator[str]:
@@ -106,7 +111,7 @@ def _latency(summary: Summary) -> Iterator[str]:
             continue
         values = ", ".join(
             f"{TITLES[design]} {shown(summary.figure(cells[0], design, figure), ' ms')}"
-            f" ({DESIGNS[design].hops[operation].count} hops)"
+            f" ({hops_counted(DESIGNS[design].hops[operation].count)})"
             for design in summary.designs
         )
         said = _claims(
@@ -117,6 +122,10 @@ def _latency(summary: Summary) -> Iterator[str]:
         )
         place = f"p50 with {cells[0].load} ({cells[0].workload})"
         yield f"**{OPERATION_TITLES[operation]}**, {place}: {values}. {' '.join(said)}"
+
+
+def hops_counted(count: int) -> str:
+    return f"{count} hop{'' if count == 1 else 's'}"
 
 
 def _end_to_end(summary: Summary) -> Iterator[str]:
@@ -185,12 +194,13 @@ def _full_reasons(summary: Summary) -> Iterator[str]:
             if ours is None or load is None:
                 continue
             cores = summary.samples_of(cell, design)[0].cores
-            share = (ours + load) / cores
-            state = (
-                "the machine was full, so that what a request costs in CPU decides the throughput"
-                if share >= FULL_MACHINE
-                else "the machine was not full: waiting decides, not CPU"
-            )
+            others = summary.mean(cell, design, "other_share") or 0.0
+            if others > DISTURBED_SHARE:
+                state = f"others used {others:.0%} of the machine, so that nothing follows"
+            elif (ours + load) / cores >= FULL_MACHINE:
+                state = "the machine was full, so that what a request costs in CPU decides the throughput"
+            else:
+                state = "the machine was not full: waiting decides, not CPU"
             yield (
                 f"{where(cell)}, {TITLES[design]}: {number(ours)} cores by the design and {number(load)} by the load"
                 f" generator, of {cores}; {state}."

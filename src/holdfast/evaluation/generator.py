@@ -20,7 +20,6 @@ from holdfast.evaluation.loops import DRAINERS, Load, drain
 from holdfast.evaluation.profiles import Cell
 from holdfast.evaluation.tally import Tally, Window
 
-SLOT_JOB_MS: Final = 300
 SLOT_SECONDS: Final = 30.0
 YOUNG_OBJECTS: Final = 50_000
 """Calls leave no cycles behind: look for them seldom, so that no measured call waits for it."""
@@ -69,17 +68,17 @@ class Generator:
         await drain(tally, caller, time.monotonic() + SLOT_SECONDS)
         return {"left": sum(job.end is None for job in left)}
 
-    async def slots(self, *, jobs: int) -> dict[str, Any]:
-        """How many of many jobs, submitted at once, had started before the first one ended: the slots there are."""
+    async def slots(self, *, jobs: int, job_ms: int) -> dict[str, Any]:
+        """When each of many jobs that were submitted at once was started."""
         now = time.monotonic()
         tally = Tally(Window(opens_at=now, closes_at=now), targets=self._targets)
         caller = Caller(self._connections[0], tally)
-        request = make_request(job_ms=SLOT_JOB_MS, payload_bytes=0)
+        request = make_request(job_ms=job_ms, payload_bytes=0)
         await asyncio.gather(*(caller.submit(request) for _ in range(jobs)))
         await drain(tally, caller, time.monotonic() + SLOT_SECONDS)
         answers = [await caller.status(job.job_id) for job in tally.jobs]
-        spans = [(one.started_at_ms, one.finished_at_ms) for one in answers if one is not None and one.finished_at_ms]
-        return {"spans": spans, "errors": dict(tally.errors)}
+        starts = [one.started_at_ms for one in answers if one is not None and one.started_at_ms]
+        return {"starts_ms": starts, "errors": dict(tally.errors)}
 
     async def close(self) -> None:
         for one in self._connections:

@@ -59,9 +59,11 @@ class Generators:
     async def cancel(self) -> int:
         return sum(answer["left"] for answer in await self._all({"do": "cancel"}))
 
-    async def slots(self, jobs: int) -> dict[str, Any]:
-        (answer,) = await self._each([{"do": "slots", "jobs": jobs}])
-        return answer
+    async def slots(self, jobs: int, *, job_ms: int) -> list[int]:
+        """When each of so many jobs, submitted at once, was started."""
+        (answer,) = await self._each([{"do": "slots", "jobs": jobs, "job_ms": job_ms}])
+        starts: list[int] = answer["starts_ms"]
+        return starts
 
     async def _all(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         return await self._each([order for _ in self._processes])

@@ -4,7 +4,7 @@ Times are collected as plain numbers while the load runs and put in here afterwa
 own bookkeeping. Histograms of several rounds are added, never averaged.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
@@ -45,8 +45,17 @@ class Times:
 
     def milliseconds(self, percent: float) -> float:
         """At a percentile. Nothing recorded: 0."""
-        return float(self._histogram.get_value_at_percentile(percent)) / 1000
+        return self.percentiles([percent])[0]
+
+    def percentiles(self, percents: Sequence[float]) -> list[float]:
+        """Milliseconds at each, in one walk."""
+        if not self.count:
+            return [0.0 for _ in percents]
+        found = self._histogram.get_percentile_to_value_dict(list(percents))
+        return [float(found[percent]) / 1000 for percent in percents]
 
     def curve(self) -> list[tuple[float, float]]:
         """Milliseconds and percent, for a cumulative plot."""
-        return [(self.milliseconds(percent), float(percent)) for percent in CURVE_PERCENTS] if self.count else []
+        if not self.count:
+            return []
+        return list(zip(self.percentiles(CURVE_PERCENTS), map(float, CURVE_PERCENTS), strict=True))

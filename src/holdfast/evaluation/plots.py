@@ -17,7 +17,7 @@ matplotlib.rcParams["font.family"] = "sans-serif"
 from matplotlib import pyplot  # noqa: E402
 
 from holdfast.evaluation.designs import OPERATION_TITLES, TITLES  # noqa: E402
-from holdfast.evaluation.hops import heaviest, hop_points  # noqa: E402
+from holdfast.evaluation.hops import fit_hops, heaviest, hop_points  # noqa: E402
 from holdfast.evaluation.profiles import Cell  # noqa: E402
 from holdfast.evaluation.samples import merged  # noqa: E402
 from holdfast.evaluation.summary import Summary  # noqa: E402
@@ -125,6 +125,12 @@ def cost_per_hop(summary: Summary) -> str | None:
                 axes.annotate(
                     OPERATION_TITLES[operation], (hops, value), xytext=(5, 3), textcoords="offset points", fontsize=6
                 )
+        fit = fit_hops(summary)
+        if fit is not None:
+            ends = (0.5, 3.5)
+            axes.plot(
+                ends, [fit.base_ms + fit.each_ms * hops for hops in ends], color="#888888", linewidth=0.8, zorder=0
+            )
         axes.set_xlabel("RPC hops")
         axes.set_xlim(0.5, 4)
         axes.set_ylim(bottom=0)
@@ -139,6 +145,7 @@ def cost_per_hop(summary: Summary) -> str | None:
             error = 0.0 if value.high is None else value.high - value.mean
             axes.bar([index], [value.mean], yerr=[error], color=COLOURS[design], capsize=2, label=TITLES[design])
         axes.set_xticks(range(len(summary.designs)), [TITLES[design] for design in summary.designs], fontsize=6)
+        axes.set_ylim(bottom=0)
 
     cell = heaviest(summary, "mix")
     panels: list[tuple[str, Callable[[Any], None]]] = [("p50 at the lightest load, ms", draw_times)]
@@ -239,7 +246,9 @@ def _panels(panels: Sequence[tuple[str, Callable[[Any], None]]], note: str = "")
         axes.xaxis.label.set_size(7)
         axes.yaxis.label.set_size(7)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=7, frameon=False, title=note or None)
+    figure.legend(
+        handles, labels, loc="lower center", ncols=4, fontsize=7, frameon=False, title=note or None, title_fontsize=7
+    )
     figure.tight_layout(rect=(0, 0.3 / (height * rows) + 0.02, 1, 1))
     text = StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})

@@ -29,6 +29,7 @@ from holdfast.evaluation.visits import System, measure
 
 SAMPLES: Final = "samples.jsonl"
 SLOT_JOBS_A_SLOT: Final = 2
+SLOT_JOB_MS: Final = 500
 
 Open = Callable[[str], AbstractAsyncContextManager[System]]
 """Starts a design by its key; on leaving, stops it."""
@@ -111,10 +112,10 @@ class Run:
 
     async def _check(self, system: System, generators: Generators) -> None:
         slots = self.plan.profile.slots
-        answer = await generators.slots(SLOT_JOBS_A_SLOT * slots)
+        starts = await generators.slots(SLOT_JOBS_A_SLOT * slots, job_ms=SLOT_JOB_MS)
         checks = [
             fairness.check_targets(system.design, system.targets),
-            fairness.check_slots(system.design, slots=slots, seen=fairness.slots_seen(answer["spans"])),
+            fairness.check_slots(system.design, slots=slots, seen=fairness.slots_seen(starts, job_ms=SLOT_JOB_MS)),
         ]
         self.checks += checks
         fairness.require(checks, force=self.plan.force)

@@ -1,6 +1,7 @@
 """What one visit to one cell gave, and the figures that follow from it. A line of ``samples.jsonl`` each."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ PERCENTS: Final = (50, 95, 99)
 MILLISECONDS: Final = 1000.0
 
 
-class Sample(Struct, frozen=True, kw_only=True):
+class Sample(Struct, frozen=True, kw_only=True, dict=True):
     design: str
     round: int
     cell: Cell
@@ -54,6 +55,10 @@ class Sample(Struct, frozen=True, kw_only=True):
 
     def figures(self) -> dict[str, float]:
         """By name; what was not measured is left out."""
+        return self._figures
+
+    @cached_property
+    def _figures(self) -> dict[str, float]:
         found: dict[str, float | None] = {"requests_per_second": self.requests / self.seconds}
         if self.is_accounted_for:
             found["jobs_per_second"] = self.done_in_window / self.seconds
@@ -87,7 +92,11 @@ class Sample(Struct, frozen=True, kw_only=True):
 
 
 def _percentiles(name: str, times: Times) -> dict[str, float | None]:
-    return {f"{name}_p{percent}_ms": times.milliseconds(percent) for percent in PERCENTS} if times.count else {}
+    if not times.count:
+        return {}
+    return {
+        f"{name}_p{percent}_ms": value for percent, value in zip(PERCENTS, times.percentiles(PERCENTS), strict=True)
+    }
 
 
 def merged(samples: Iterable[Sample], operation: str) -> Times:

@@ -75,9 +75,20 @@ class Processes:
         self._folder = folder
         self._running: list[asyncio.subprocess.Process] = []
         self.started: list[Started] = []
+        """In the order in which they were asked for."""
         stack.push_async_callback(self._stop)
 
-    async def start(self, name: str, *command: str) -> Started:
+    async def start(self, name: str, *command: str) -> str:
+        """Where it serves."""
+        return (await self.all({name: command}))[name]
+
+    async def all(self, commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Started at the same time; the address of each."""
+        found = await asyncio.gather(*(self._start(name, *command) for name, command in commands.items()))
+        self.started += found
+        return {name: one.address for name, one in zip(commands, found, strict=True)}
+
+    async def _start(self, name: str, *command: str) -> Started:
         log = self._folder / f"{name}.log"
         with log.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
@@ -89,14 +100,7 @@ class Processes:
                 preexec_fn=_die_with_parent,
             )
         self._running.append(process)
-        started = Started(pid=process.pid, address=await _wait_ready(name, process, log))
-        self.started.append(started)
-        return started
-
-    async def all(self, commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Started at the same time; the address of each."""
-        found = await asyncio.gather(*(self.start(name, *command) for name, command in commands.items()))
-        return {name: one.address for name, one in zip(commands, found, strict=True)}
+        return Started(pid=process.pid, address=await _wait_ready(name, process, log))
 
     async def _stop(self) -> None:
         for process in self._running:
@@ -139,7 +143,7 @@ async def _start_b(processes: Processes, slots: int) -> list[str]:
 
 async def _start_durable(processes: Processes, slots: int, url: str) -> list[str]:
     command = (*SERVER, "--grpc", f"{LOOPBACK}:0", "--slots", str(slots), "--url", url)
-    return [(await processes.start("server", *command)).address]
+    return [await processes.start("server", *command)]
 
 
 @asynccontextmanager
@@ -147,8 +151,10 @@ async def open_echo() -> AsyncIterator[System]:
     """One bare server."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="holdfast-eval-", ignore_cleanup_errors=True)))
-        one = await Processes(folder, stack).start("echo", *ECHO)
-        yield System(design="echo", targets=[one.address], processes=lambda: [one.pid])
+        processes = Processes(folder, stack)
+        address = await processes.start("echo", *ECHO)
+        pids = [one.pid for one in processes.started]
+        yield System(design="echo", targets=[address], processes=lambda: pids)
 
 
 @asynccontextmanager
@@ -160,7 +166,7 @@ async def open_chain() -> AsyncIterator[System]:
         behind = await processes.all({"create": ECHO, "enqueue": ECHO})
         head = await processes.start("head", *ECHO, "--chain", behind["create"], behind["enqueue"])
         pids = [one.pid for one in processes.started]
-        yield System(design="chain", targets=[head.address], processes=lambda: pids)
+        yield System(design="chain", targets=[head], processes=lambda: pids)
 
 
 def free_ports(count: int) -> list[int]:

@@ -8,12 +8,14 @@ import pytest
 
 from holdfast.core.errors import Conflict, UsageError
 from holdfast.evaluation import samples
+from holdfast.evaluation.document import from_markdown, markdown, page
 from holdfast.evaluation.facts import Facts, about_machine, write_facts
 from holdfast.evaluation.fairness import Check
 from holdfast.evaluation.folders import Folder
 from holdfast.evaluation.profiles import find_profile
-from holdfast.evaluation.report import write_report
+from holdfast.evaluation.report import make_blocks, write_report
 from holdfast.evaluation.samples import Sample
+from holdfast.evaluation.summary import Summary
 from tests.unit.evaluation.making import journey, mix, sample
 
 BROKEN = Check(name="the machine, before the run", required="idle", seen="90% busy", holds=False)
@@ -41,17 +43,25 @@ def measured() -> list[Sample]:
     return [sample(design, cell, round=number) for number in range(3) for design in ("a", "b") for cell in cells]
 
 
-def written(folder: Path, **given: object) -> Path:
-    folder.mkdir(exist_ok=True)
-    write_facts(folder, facts(**given))
+def written(folder: Path) -> Path:
+    write_facts(folder, facts())
     for one in measured():
         samples.append(folder / "samples.jsonl", one)
     write_report(folder)
     return folder
 
 
-def test_a_run_leaves_config_samples_summary_plots_and_reports(tmp_path: Path) -> None:
-    folder = written(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("run"))
+
+
+def text_of(given: Facts, analysis: str = "") -> str:
+    """The report without its plots: those take their time."""
+    return markdown("x", make_blocks(given, Summary.of(measured()), [], from_markdown(analysis)))
+
+
+def test_a_run_leaves_config_samples_summary_plots_and_reports(folder: Path) -> None:
     plots = {"throughput", "latency", "distribution", "end-to-end", "arrivals", "cost-per-hop"}
     names = {"config.json", "samples.jsonl", "summary.json", "report.md", "report.html"}
     assert {path.name for path in folder.iterdir()} == names | {f"{plot}.svg" for plot in plots}
@@ -63,8 +73,8 @@ def test_a_run_leaves_config_samples_summary_plots_and_reports(tmp_path: Path) -
     assert summary["reads-c16-j0"]["ratios"]["b/a"]["submit_p50_ms"]["mean"] == pytest.approx(1 / 3, rel=0.01)
 
 
-def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
-    text = (written(tmp_path) / "report.html").read_text()
+def test_the_page_needs_nothing_else(folder: Path) -> None:
+    text = (folder / "report.html").read_text()
     HTMLParser().feed(text)
     assert text.count("<svg") == 6
     for found in re.findall(r"""(?:src|href)=["']([^"']+)""", text):
@@ -73,28 +83,25 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_same_samples_give_the_same_files(tmp_path: Path) -> None:
-    one, other = written(tmp_path / "one"), written(tmp_path / "other")
-    for path in one.iterdir():
+def test_the_same_samples_give_the_same_files(folder: Path, tmp_path: Path) -> None:
+    other = written(tmp_path)
+    for path in folder.iterdir():
         assert path.read_bytes() == (other / path.name).read_bytes(), path.name
 
 
-def test_a_forced_run_says_so_at_the_top(tmp_path: Path) -> None:
-    text = (written(tmp_path, checks=[BROKEN], forced=True) / "report.md").read_text()
+def test_a_forced_run_says_so_at_the_top() -> None:
+    text = text_of(facts(checks=[BROKEN], forced=True))
     top = text[: text.index("## What was found")]
     assert "forced although it is not fair" in top
     assert "90% busy" in top
 
 
-def test_an_analysis_becomes_part_of_the_report(tmp_path: Path) -> None:
-    (tmp_path / "analysis.md").write_text(
-        "Design B is <faster>.\n\n- one\n- two\n  of them\n\n| a | b |\n| - | - |\n| 1 | 2 |\n"
-    )
-    folder = written(tmp_path)
-    assert "## Analysis\n\nDesign B is <faster>.\n\n- one\n- two of them\n" in (folder / "report.md").read_text()
-    page = (folder / "report.html").read_text()
-    assert "Design B is &lt;faster&gt;." in page
-    assert "<td>1</td><td>2</td>" in page
+def test_an_analysis_becomes_part_of_the_report() -> None:
+    analysis = "Design B is <faster>.\n\n- one\n- two\n  of them\n\n| a | b |\n| - | - |\n| 1 | 2 |\n"
+    assert "## Analysis\n\nDesign B is <faster>.\n\n- one\n- two of them\n" in text_of(facts(), analysis)
+    shown = page("x", from_markdown(analysis))
+    assert "Design B is &lt;faster&gt;." in shown
+    assert "<td>1</td><td>2</td>" in shown
 
 
 def test_results_take_the_place_of_earlier_ones_only_when_whole(tmp_path: Path) -> None:

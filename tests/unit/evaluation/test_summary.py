@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.core.errors import ConfigError
 from holdfast.evaluation import samples
+from holdfast.evaluation.designs import DESIGNS
 from holdfast.evaluation.hops import fit_hops, heaviest, lightest
 from holdfast.evaluation.summary import Summary
 from tests.unit.evaluation.making import journey, mix, rounds, sample
@@ -72,3 +73,19 @@ def test_a_folder_without_samples_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(ConfigError, match="does not hold"):
         samples.read(tmp_path / "other.jsonl")
+
+
+def test_the_hops_are_those_that_the_services_document() -> None:
+    text = (Path(__file__).parents[3] / "src" / "holdfast" / "services" / "README.md").read_text(encoding="utf-8")
+    table = text.partition("## Calls of an operation")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
+    ]
+    calls = {name: len(design_a.split(",")) for name, design_a, _ in rows[2:]}
+    hops = DESIGNS["a"].hops
+    assert {name: one.count for name, one in hops.items()} == {
+        "submit": 1 + calls["submit"],
+        "status": 1 + calls["status"],
+        "result": 1 + calls["result"],
+        "run": calls["to a worker"] + calls["to its end"],
+    }
