@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
-from uuid import uuid4
 
 import msgspec
 
@@ -39,6 +38,7 @@ from holdfast.app.options import (
 from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
+from holdfast.core.bursts import uncollected
 from holdfast.core.checks import require_valid_tick
 from holdfast.core.commands import Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
@@ -48,6 +48,7 @@ from holdfast.core.limits import DEFAULT_QUEUE
 from holdfast.core.payload import EMPTY, Payload, check_limit
 from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
+from holdfast.engine.ids import new_id
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_log_store, find_log_url, without_password
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Registry
@@ -280,11 +281,14 @@ class Holdfast(Management):
 
         With ``key`` a repeat finds all of them: the jobs have the keys ``key#0``, ``key#1``, …
         """
-        given = tuple(calls)
-        if not given:
+        with uncollected():
+            given = tuple(calls)
+            batch = self._batch(given, key, connection) if given else None
+        if batch is None:
             return []
-        answers = await self._runtime.client.submit(self._batch(given, key, connection))
-        return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
+        answers = await self._runtime.client.submit(batch)
+        with uncollected():
+            return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
 
     def submit_many_sync(
         self, calls: Iterable[Call[R]], *, key: str | None = None, connection: Any = None
@@ -322,7 +326,7 @@ class Holdfast(Management):
             _require_fit(known, body)
         else:
             given = self._given(options)
-        return Submission(jobs=(make_job(uuid4(), name, body, given),), connection=given.connection)
+        return Submission(jobs=(make_job(new_id(), name, body, given),), connection=given.connection)
 
     def _given(self, options: SubmitOptions) -> Given:
         limit_seconds = self._definitions.execution_limit_seconds

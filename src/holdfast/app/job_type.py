@@ -7,7 +7,7 @@ refuses a wrong argument where it stands, and knows what ``await handle.result()
 import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from holdfast.app.client import Submission
 from holdfast.app.handle import JobHandle
@@ -17,6 +17,7 @@ from holdfast.core.commands import NewJob, Submitted
 from holdfast.core.errors import UsageError
 from holdfast.core.job import DEFAULT_TIMEOUTS
 from holdfast.core.payload import Payload
+from holdfast.engine.ids import new_id
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler
 
@@ -42,7 +43,7 @@ class Call(Generic[R_co]):
         self._handler = handler
         self._given = given
         self._payload = payload
-        self.id: UUID = uuid4()
+        self.id: UUID = new_id()
 
     @property
     def runtime(self) -> Runtime:
@@ -94,7 +95,7 @@ class Submittable(Generic[P, R]):
         return Call(self._runtime, self.handler, self._given, self.handler.signature.bind(args, kwargs))
 
     def _submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
-        job = make_job(uuid4(), self.handler.name, self.handler.signature.bind(args, kwargs), self._given)
+        job = make_job(new_id(), self.handler.name, self.handler.signature.bind(args, kwargs), self._given)
         return Submission(jobs=(job,), connection=self._given.connection)
 
     def _handle(self, submitted: Submitted) -> JobHandle[R]:
@@ -150,7 +151,7 @@ class JobType(Submittable[P, R]):
 
     def new_job(self) -> NewJob:
         """A job without arguments, for a periodic job."""
-        return make_job(uuid4(), self.name, self.handler.signature.bind((), {}), self._given)
+        return make_job(new_id(), self.name, self.handler.signature.bind((), {}), self._given)
 
     def handle(self, job: UUID | str) -> JobHandle[R]:
         """The handle of a job that was submitted earlier, perhaps by another program."""

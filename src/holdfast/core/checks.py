@@ -39,7 +39,12 @@ from holdfast.core.retry import DEFAULT_RETRY, Retry
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
     """Raise InvalidInput with every fault of every job."""
-    faults = [fault for index, job in enumerate(submit.jobs) for fault in _job_faults(index, job, payload_limit_bytes)]
+    faults = [
+        fault
+        for index, job in enumerate(submit.jobs)
+        if not _is_usual(job, payload_limit_bytes)
+        for fault in _job_faults(index, job, payload_limit_bytes)
+    ]
     if not submit.jobs:
         faults.append(Fault(field="jobs", problem="are none"))
     if len(submit.jobs) > limits.MAX_SUBMIT_JOBS:
@@ -52,8 +57,28 @@ def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DE
         raise InvalidInput(faults)
 
 
+def _is_usual(job: NewJob, payload_limit_bytes: int) -> bool:
+    """Nearly every job leaves nearly everything at its default: then nothing else can be wrong with it."""
+    return (
+        type(job.id) is UUID
+        and type(job.type) is type(job.queue) is str
+        and _are_good_names(job.type, job.queue)
+        and type(job.payload) is Payload
+        and len(job.payload.data) <= payload_limit_bytes
+        and type(job.priority) is Priority
+        and job.delay_seconds == 0.0
+        and job.timeouts is DEFAULT_TIMEOUTS
+        and job.retry is DEFAULT_RETRY
+        and job.run_at is None
+        and job.key is None
+        and job.correlation_id is None
+        and job.callback_url is None
+        and not job.dependencies
+        and not job.tags
+    )
+
+
 def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[Fault]:
-    # Ordered by how a job usually looks: everything a plain job leaves at its default is skipped in one comparison.
     if type(job.id) is not UUID:
         yield from _id_faults(index, job.id)
     if not (type(job.type) is type(job.queue) is str and _are_good_names(job.type, job.queue)):

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+from holdfast.core.bursts import uncollected
 from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
@@ -14,7 +15,6 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
-from holdfast.stores.bursts import uncollected
 
 Row = Mapping[str, Any]
 
@@ -211,20 +211,20 @@ def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
     """The arrays of submit.sql, in its order."""
     return [
         [job.id for job in jobs],
-        _given_once([job.type for job in jobs]),
-        _given_once([job.queue for job in jobs]),
-        _given_once([job.priority for job in jobs]),
+        given_once([job.type for job in jobs]),
+        given_once([job.queue for job in jobs]),
+        given_once([job.priority for job in jobs]),
         [job.payload.data for job in jobs],
-        _given_once([job.payload.is_json for job in jobs]),
-        _given_once([job.delay_seconds for job in jobs]),
-        _given_once([job.retry.max_attempts for job in jobs]),
-        _given_once([job.timeouts.visibility for job in jobs]),
-        _given_once([job.timeouts.lifetime for job in jobs]),
-        _given_once([job.encoded_options or "" for job in jobs]),
+        given_once([job.payload.is_json for job in jobs]),
+        given_once([job.delay_seconds for job in jobs]),
+        given_once([job.retry.max_attempts for job in jobs]),
+        given_once([job.timeouts.visibility for job in jobs]),
+        given_once([job.timeouts.lifetime for job in jobs]),
+        given_once([job.encoded_options or "" for job in jobs]),
     ]
 
 
-def _given_once(column: list[Any]) -> list[Any]:
+def given_once(column: list[Any]) -> list[Any]:
     """A column in which all are alike as one: the driver takes longer over an element than we do over a job."""
     return column[:1] if column.count(column[0]) == len(column) else column
 

@@ -68,7 +68,7 @@ from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, o
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
 from holdfast.stores.postgres.pool import Pool
-from holdfast.stores.postgres.rows import Row, all_claimed_from, in_claim_order, one_row, plain_columns
+from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order, one_row, plain_columns
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
@@ -435,7 +435,7 @@ class PostgresStore:
             self._now,
             [one.lease.seq for one in by_seq],
             [one.lease.token for one in by_seq],
-            [one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq],
+            given_once([one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq]),
         )
         if row["has_dependents"]:
             await self._transact(propagate)

@@ -20,12 +20,12 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from holdfast.core.bursts import uncollected
 from holdfast.core.commands import Claim, lease_tokens
 from holdfast.core.errors import WorkerNotFound
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
-from holdfast.stores.bursts import uncollected
 from holdfast.stores.sqlite.rows import (
     PRIORITIES,
     Row,
