@@ -5,8 +5,9 @@ nobody runs, the queue. The search goes on when the call that started it is canc
 nobody else's hands. What it finds for a caller that has gone is kept for the next one.
 
 C1. A job is assigned only after its move QUEUED → RUNNING was applied. A move that comes too late is an expected race.
-C2. A dequeued ID whose move could not be asked for is kept and tried first. Where an earlier try may have been applied
-    without our hearing of it, RUNNING is our own doing.
+C2. A dequeued ID whose move could not be asked for is kept and tried first. The queue is told when an ID is out of our
+    hands; one that we take to the grave it gives to our successor. A dequeued job that is RUNNING although no worker
+    has it was on its way to one, and is handed out as well.
 C3. A RUNNING job that nobody runs stays RUNNING and is handed to a later FetchWork, three times at most; then it is
     FAILED with WORKER_LOST.
 C4. The envelope is stored before the status is moved, and the status becomes that of the stored envelope, whoever
@@ -17,7 +18,7 @@ C5. A cancel that was requested before a job's outcome is reported wins, and so 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +40,8 @@ ACTOR: Final = "coordinator"
 WATCH_SECONDS: Final = limits.HEARTBEAT_INTERVAL_MS / 2000
 SEARCH_SECONDS: Final = (limits.FETCH_WAIT_MS - limits.DEQUEUE_WAIT_MS) / 1000
 """After this a search does not ask the queue once more: FetchWork would wait for longer than it may."""
+MAX_SETTLED: Final = 100
+"""In one call: they travel in a header."""
 HINT_MS: Final = min(max(limits.FETCH_HINT_MS, limits.FETCH_HINT_MIN_MS), limits.FETCH_HINT_MAX_MS)
 MAX_HOLDING: Final = 1000
 REQUESTED: Final = "requested while it was running"
@@ -72,8 +75,12 @@ class WorkCoordinator:
         self._results = results
         self._log = log
         self._registry = Registry() if registry is None else registry
-        self._held: OrderedDict[str, bool] = OrderedDict()
-        """Dequeued and not started → whether a try may have started it all the same."""
+        self._held: OrderedDict[str, None] = OrderedDict()
+        """Dequeued, and not started: tried first."""
+        self._in_hand: set[str] = set()
+        """What searches have now, until it is handed out."""
+        self._settled: list[str] = []
+        """Out of our hands, and the queue not told yet."""
         self._searches: set[asyncio.Task[Found | None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
@@ -112,6 +119,8 @@ class WorkCoordinator:
         if found is None:
             return internal.FetchWorkResponse(assigned=False, retry_after_ms=HINT_MS)
         self._registry.hand_out(found.job_id, worker_id)
+        self._in_hand.discard(found.job_id)
+        self._settled.append(found.job_id)
         return internal.FetchWorkResponse(assigned=True, job_id=found.job_id, spec=found.spec)
 
     async def report_work_outcome(
@@ -142,8 +151,6 @@ class WorkCoordinator:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
         await asyncio.gather(*self._searches, return_exceptions=True)
-        for job_id in self._held:
-            anomaly(self._log, "QUEUED, and in no queue: the coordinator stops", job_id=job_id, method="FetchWork")
 
     async def look_after_workers(self) -> None:
         """Once: notice who is lost, and end the jobs that were lost too often."""
@@ -175,27 +182,50 @@ class WorkCoordinator:
     async def _search(self, asker: Asker) -> Found | None:
         while not asker.is_gone:
             if self._held:
-                found = await self._begin(*self._held.popitem(last=False))
+                job_id, _ = self._held.popitem(last=False)
+                found = await self._take(job_id, self._begin(job_id))
             elif (lost := self._registry.take_lost()) is not None:
-                found = await self._brief(lost.job_id)
-            elif (job_id := await self._dequeue(asker)) is not None:
-                found = await self._begin(job_id, False)
-            else:
+                found = await self._take(lost.job_id, self._brief(lost.job_id))
+            elif (dequeued := await self._dequeue(asker)) is None:
                 return None
+            elif dequeued in self._in_hand or dequeued in self._held:
+                continue  # Twice in the queue, or given back by it while we have it: it is being looked after.
+            else:
+                found = await self._take(dequeued, self._begin(dequeued))
             if found is not None:
                 return found
         return None
 
+    async def _take(self, job_id: str, step: Coroutine[None, None, Found | None]) -> Found | None:
+        """In hand until it is handed out, if that is what comes of it. A step that raises has put it somewhere else."""
+        self._in_hand.add(job_id)
+        found = None
+        try:
+            found = await step
+        finally:
+            if found is None:
+                self._in_hand.discard(job_id)
+        if found is None:
+            self._settled.append(job_id)
+        return found
+
     async def _dequeue(self, asker: Asker) -> str | None:
         if asyncio.get_running_loop().time() >= asker.until:
             return None
-        answer = await self._queue.dequeue_job(internal.DequeueJobRequest(worker_id=asker.worker_id))
+        settled, self._settled = self._settled[:MAX_SETTLED], self._settled[MAX_SETTLED:]
+        try:
+            answer = await self._queue.dequeue_job(
+                internal.DequeueJobRequest(worker_id=asker.worker_id), settled=settled
+            )
+        except Refusal:
+            self._settled += settled
+            raise
         if answer.found and asker.is_gone:
-            self._held.setdefault(answer.job_id, False)
+            self._held.setdefault(answer.job_id)
             return None
         return answer.job_id if answer.found else None
 
-    async def _begin(self, job_id: str, is_uncertain: bool) -> Found | None:
+    async def _begin(self, job_id: str) -> Found | None:
         """QUEUED → RUNNING. None where somebody else has it, or has ended it."""
         move = internal.TransitionJobStatusRequest(
             job_id=job_id, expected_from_status=public.QUEUED, to_status=public.RUNNING, actor=ACTOR
@@ -206,11 +236,11 @@ class WorkCoordinator:
             if refusal.code is grpc.StatusCode.NOT_FOUND:
                 anomaly(self._log, "in the queue, and no such job", job_id=job_id, method="FetchWork")
                 return None
-            self._held[job_id] = True
+            self._held[job_id] = None
             self._held.move_to_end(job_id, last=False)
             raise
-        is_ours = is_uncertain and answer.current_status == public.RUNNING and self._registry.holder(job_id) is None
-        if not answer.applied and not is_ours:
+        is_nobodys = answer.current_status == public.RUNNING and not self._registry.knows(job_id)
+        if not answer.applied and not is_nobodys:
             status = public.JobStatus.Name(answer.current_status)
             extra = {"event": "dispatch_race", "method": "FetchWork", "job_id": job_id, "current_status": status}
             self._log.info("dequeued, and not QUEUED any more: not assigned", extra=extra)
@@ -241,6 +271,7 @@ class WorkCoordinator:
         if search.cancelled() or search.exception() is not None:
             return
         if (found := search.result()) is not None:
+            self._in_hand.discard(found.job_id)
             self._registry.add_lost(found.job_id)
 
     # Ending a job

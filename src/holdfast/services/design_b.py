@@ -37,7 +37,7 @@ ROLE: Final = "node"
 FORWARDED_KEY: Final = "holdfast-forwarded"
 FORWARDED: Final = ((FORWARDED_KEY, "1"),)
 ANSWER_SECONDS: Final = 0.1
-"""What a forwarded call leaves of its caller's time to say that the owner did not answer; a tenth where that is less."""
+"""What a forwarded call leaves of its caller's time to say that the owner is away; a tenth where that is less."""
 
 JobRequest = public.GetJobStatusRequest | public.GetJobResultRequest | public.CancelJobRequest
 

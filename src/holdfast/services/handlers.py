@@ -16,6 +16,8 @@ CREATED_KEY: Final = "holdfast-created"
 """Behind the answer to a CreateJob with a key: whether this call made the job."""
 HOLDING_KEY: Final = "holdfast-holding"
 """Beside a WorkerHeartbeat: the jobs that the worker has, with commas between them."""
+SETTLED_KEY: Final = "holdfast-settled"
+"""Beside a DequeueJob: the IDs that the caller has no more in its hands, with commas between them."""
 
 SERVICES: Final = {
     "job": internal.DESCRIPTOR.services_by_name["JobInternalService"],
@@ -94,7 +96,9 @@ def queue_service(queue: Queue) -> Service:
         descriptor=SERVICES["queue"],
         handlers={
             "EnqueueJob": lambda request, _: queue.enqueue_job(request),
-            "DequeueJob": lambda request, call: queue.dequeue_job(request, seconds_left=call.seconds_left()),
+            "DequeueJob": lambda request, call: queue.dequeue_job(
+                request, seconds_left=call.seconds_left(), settled=_named(call, SETTLED_KEY)
+            ),
             "RemoveJobIfPresent": lambda request, _: queue.remove_job_if_present(request),
         },
         allowed=callers.QUEUE_SERVICE,
@@ -115,9 +119,7 @@ def result_service(results: Results) -> Service:
 
 def coordinator_service(coordinator: Coordinator, unbroken: Unbroken) -> Service:
     def heartbeat(request: internal.WorkerHeartbeatRequest, call: Call) -> Awaitable[Message]:
-        named = call.metadata(HOLDING_KEY)
-        holding = None if named is None else [job_id for job_id in named.split(",") if job_id]
-        return coordinator.worker_heartbeat(request, holding=holding)
+        return coordinator.worker_heartbeat(request, holding=_named(call, HOLDING_KEY))
 
     return Service(
         descriptor=SERVICES["coordinator"],
@@ -128,3 +130,9 @@ def coordinator_service(coordinator: Coordinator, unbroken: Unbroken) -> Service
         },
         allowed=callers.COORDINATOR_SERVICE,
     )
+
+
+def _named(call: Call, key: str) -> list[str] | None:
+    """The IDs that a caller sent along, none of them too; None where it does not send any."""
+    named = call.metadata(key)
+    return None if named is None else [job_id for job_id in named.split(",") if job_id]

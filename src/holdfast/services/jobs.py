@@ -136,6 +136,7 @@ class JobTable:
     ) -> internal.TransitionJobStatusResponse:
         check_status("expected_from_status", request.expected_from_status)
         check_status("to_status", request.to_status)
+        check_reason(request.reason)
         job = self._get(request.job_id)
         if request.to_status not in MOVES.get(request.expected_from_status, ()):
             raise self._invalid_move(job, request)

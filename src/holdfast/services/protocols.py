@@ -41,9 +41,17 @@ class Queue(Protocol):
     async def enqueue_job(self, request: internal.EnqueueJobRequest) -> internal.EnqueueJobResponse: ...
 
     async def dequeue_job(
-        self, request: internal.DequeueJobRequest, *, seconds_left: float | None = None
+        self,
+        request: internal.DequeueJobRequest,
+        *,
+        seconds_left: float | None = None,
+        settled: Sequence[str] | None = None,
     ) -> internal.DequeueJobResponse:
-        """Waits a little where there is nothing. ``seconds_left``: how long the caller waits for the answer."""
+        """Waits a little where there is nothing. ``seconds_left``: how long the caller waits for the answer.
+
+        ``settled``: what became of these IDs is known to others now than the caller. Who says so, even of none, gets an
+        ID that it never settles back into the queue.
+        """
         ...
 
     async def remove_job_if_present(

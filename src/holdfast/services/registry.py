@@ -62,6 +62,10 @@ class Registry:
     def holder(self, job_id: str) -> str | None:
         return self._holders.get(job_id)
 
+    def knows(self, job_id: str) -> bool:
+        """It is somebody's, or lost: in either case it is looked after."""
+        return job_id in self._holders or job_id in self._lost
+
     def heartbeat(self, worker_id: str, *, capacity: int, holding: Sequence[str] | None) -> list[str]:
         """The worker lives. Answers with the jobs that it should have and does not: they are lost now."""
         now = self._stopwatch()

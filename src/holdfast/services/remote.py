@@ -14,7 +14,7 @@ from holdfast.rpc import limits
 from holdfast.rpc.channels import Metadata, Method, Peer
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.refusals import Refusal, of_answer
-from holdfast.services.handlers import CREATED_KEY, HOLDING_KEY, SERVICES
+from holdfast.services.handlers import CREATED_KEY, HOLDING_KEY, SERVICES, SETTLED_KEY
 
 
 class _Remote:
@@ -109,9 +109,16 @@ class RemoteQueue(_Remote):
         return answer
 
     async def dequeue_job(
-        self, request: internal.DequeueJobRequest, *, seconds_left: float | None = None
+        self,
+        request: internal.DequeueJobRequest,
+        *,
+        seconds_left: float | None = None,
+        settled: Sequence[str] | None = None,
     ) -> internal.DequeueJobResponse:
-        answer: internal.DequeueJobResponse = await self._ask(self._dequeue, request, timeout_seconds=seconds_left)
+        metadata = () if settled is None else ((SETTLED_KEY, ",".join(settled)),)
+        answer: internal.DequeueJobResponse = await self._ask(
+            self._dequeue, request, timeout_seconds=seconds_left, metadata=metadata
+        )
         return answer
 
     async def remove_job_if_present(

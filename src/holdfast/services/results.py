@@ -4,12 +4,17 @@ R1. The first envelope stays. Whoever brings another one is told the status of t
 R2. An envelope has a terminal status, at most 256 KiB of output, and the checksum of exactly these bytes.
 """
 
+from typing import Final
+
 from holdfast.rpc import limits
-from holdfast.rpc.checks import check_job_id, shown
+from holdfast.rpc.checks import check_job_id, check_text, shown
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.refusals import invalid
 from holdfast.rpc.work import checksum
 from holdfast.services.jobs import TERMINAL
+
+MAX_SUMMARY_CHARACTERS: Final = 2 * limits.MAX_REASON_CHARACTERS
+"""A reason, and words around it."""
 
 
 class ResultTable:
@@ -39,6 +44,7 @@ def _checked(request: internal.StoreResultRequest) -> internal.GetResultResponse
     size = len(request.output_bytes)
     if size > limits.MAX_OUTPUT_BYTES:
         raise invalid(f"output_bytes has {size} bytes; at most {limits.MAX_OUTPUT_BYTES} are kept")
+    check_text("output_summary", request.output_summary, MAX_SUMMARY_CHARACTERS)
     right = checksum(request.output_bytes)
     if request.checksum not in ("", right):
         raise invalid(f"checksum is {shown(request.checksum)}, but output_bytes has {right}; send both again")

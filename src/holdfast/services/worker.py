@@ -104,27 +104,36 @@ class Worker:
         except Refusal as refusal:
             self._say_away(refusal)
             return HEARTBEAT_AGAIN_SECONDS
+        except Exception:
+            self._log.exception("a heartbeat failed", extra={"event": "unexpected"})
+            return HEARTBEAT_AGAIN_SECONDS
         self._say_back()
         return max(answer.next_heartbeat_in_ms / 1000, SHORTEST_HEARTBEAT_SECONDS)
 
     async def _serve(self) -> None:
         """One slot, until the worker stops."""
-        loop, failures = asyncio.get_running_loop(), 0
-        request = internal.FetchWorkRequest(worker_id=self._worker_id)
+        failures = 0
         while not self._is_stopping:
-            asked_at = loop.time()
             try:
-                answer = await self._coordinator.fetch_work(request)
+                await self._serve_once()
+                failures = 0
             except Refusal as refusal:
                 self._say_away(refusal)
                 failures += 1
+            except Exception:
+                self._log.exception("a slot failed and goes on", extra={"event": "unexpected"})
+                failures += 1
+            if failures:
                 await asyncio.sleep(pause_seconds(failures))
-                continue
-            failures = 0
-            if answer.assigned:
-                await self._run(answer)
-            else:
-                await asyncio.sleep(answer.retry_after_ms / 1000 - (loop.time() - asked_at))
+
+    async def _serve_once(self) -> None:
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
+        answer = await self._coordinator.fetch_work(internal.FetchWorkRequest(worker_id=self._worker_id))
+        if answer.assigned:
+            await self._run(answer)
+        else:
+            await asyncio.sleep(answer.retry_after_ms / 1000 - (loop.time() - asked_at))
 
     async def _run(self, job: internal.FetchWorkResponse) -> None:
         task = asyncio.current_task()

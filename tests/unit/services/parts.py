@@ -87,7 +87,7 @@ class Parts:
     def __init__(self) -> None:
         self.clock = Clock()
         self.job_table = JobTable(log=LOG, clock=self.clock.now_ms)
-        self.fifo = FifoQueue()
+        self.fifo = FifoQueue(stopwatch=self.clock.stopwatch)
         self.jobs, self.queue, self.results = Door(self.job_table), Door(self.fifo), Door(ResultTable())
         self.registry = Registry(stopwatch=self.clock.stopwatch)
         self.coordinator = self._coordinator()

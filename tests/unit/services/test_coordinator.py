@@ -62,16 +62,25 @@ async def test_a_fetch_with_under_200_ms_left_takes_nothing(parts: Parts) -> Non
 
 
 async def test_c1_a_dequeued_job_that_is_not_queued_any_more_is_not_assigned(parts: Parts, events: Events) -> None:
-    job_id, next_one = await parts.submit("k"), await parts.submit()
+    job_id = await parts.submit("k")
     await parts.heartbeat()
     hold = parts.jobs.hold("transition_job_status")
-    late = asyncio.ensure_future(parts.fetch())
+    fetch = asyncio.ensure_future(parts.fetch())
     await hold.reached.wait()
-    await parts.submit("k")  # a duplicate: enqueued again, behind the next one
-    assert (await parts.fetch()).job_id == next_one
-    assert (await parts.fetch()).job_id == job_id
+    await parts.submit("k")  # a duplicate: still QUEUED, and so enqueued again
     hold.released.set()
-    assert not (await late).assigned
+    assert (await fetch).job_id == job_id
+    next_one = await parts.submit()
+    assert (await parts.fetch()).job_id == next_one
+    assert events.job_ids("dispatch_race") == [job_id]
+
+
+async def test_c1_a_dequeued_job_that_was_canceled_is_not_assigned(parts: Parts, events: Events) -> None:
+    job_id = await parts.submit()
+    await parts.cancel(job_id)
+    await parts.fifo.enqueue_job(internal.EnqueueJobRequest(job_id=job_id))
+    await parts.heartbeat()
+    assert not (await parts.fetch()).assigned
     assert events.job_ids("dispatch_race") == [job_id]
 
 
@@ -85,6 +94,23 @@ async def test_c2_an_id_whose_move_could_not_be_asked_for_is_kept_and_tried_firs
         assert caught.value.code is grpc.StatusCode.UNAVAILABLE
     assert len(parts.fifo) == 1
     assert [(await parts.fetch()).job_id for _ in range(2)] == [first, second]
+
+
+async def test_c2_kept_ids_stay_in_their_order(parts: Parts) -> None:
+    ids = [await parts.submit() for _ in range(2)]
+    await parts.heartbeat()
+    holds = [parts.jobs.hold("transition_job_status", is_failing=True) for _ in ids]
+    fetches = [asyncio.ensure_future(parts.fetch()) for _ in ids]
+    for hold in reversed(holds):
+        await hold.reached.wait()
+        hold.released.set()
+    await asyncio.gather(*fetches, return_exceptions=True)
+    kept = list(parts.coordinator._held)
+    parts.jobs.fail("transition_job_status")
+    with pytest.raises(Refusal):
+        await parts.fetch()
+    assert [(await parts.fetch()).job_id for _ in ids] == kept
+    assert sorted(kept) == sorted(ids)
 
 
 async def test_c2_a_move_that_was_applied_without_our_hearing_of_it_is_ours(parts: Parts) -> None:
@@ -222,6 +248,18 @@ async def test_c4_a_lost_job_that_was_reported_after_all_is_not_handed_out(parts
     assert await parts.status(job_id) == "DONE"
 
 
+async def test_c4_a_lost_job_that_is_reported_while_it_is_handed_out_is_not(parts: Parts) -> None:
+    job_id = await running(parts)
+    await parts.lose_worker()
+    await parts.heartbeat("w2")
+    hold = parts.jobs.hold("get_job_record")
+    fetch = asyncio.ensure_future(parts.fetch("w2"))
+    await hold.reached.wait()
+    assert await parts.report(job_id, "w1")
+    hold.released.set()
+    assert not (await fetch).assigned
+
+
 @pytest.mark.parametrize(("door", "method"), [("results", "store_result"), ("jobs", "transition_job_status")])
 @pytest.mark.parametrize("fault", ["before", "after"])
 async def test_c4_a_report_that_failed_half_way_can_be_repeated(
@@ -344,14 +382,77 @@ async def test_a_report_of_a_job_that_nobody_was_given_is_refused(parts: Parts) 
     assert await parts.status(job_id) == "QUEUED"
 
 
-async def test_a_coordinator_that_stops_says_what_is_left_in_its_hands(parts: Parts, events: Events) -> None:
+@pytest.mark.parametrize(
+    ("method", "fault", "status"),
+    [
+        ("transition_job_status", "before", "QUEUED"),
+        ("transition_job_status", "after", "RUNNING"),
+        ("get_job_record", "before", "RUNNING"),
+    ],
+)
+async def test_c2_what_a_killed_coordinator_had_in_its_hands_its_successor_is_given(
+    parts: Parts, method: str, fault: Any, status: str
+) -> None:
     job_id = await parts.submit()
     await parts.heartbeat()
-    parts.jobs.fail("transition_job_status")
+    parts.jobs.fail(method, fault)
     with pytest.raises(Refusal):
         await parts.fetch()
-    await parts.coordinator.stop()
-    assert events.job_ids("consistency_anomaly") == [job_id]
+    assert await parts.status(job_id) == status
+    parts.restart_coordinator()
+    parts.clock.advance(5)
+    await parts.heartbeat(holding=[])
+    assert (await parts.fetch()).job_id == job_id
+
+
+async def test_c2_a_dequeued_id_whose_answer_was_lost_comes_back(parts: Parts) -> None:
+    job_id = await parts.submit()
+    await parts.heartbeat()
+    parts.queue.fail("dequeue_job", "after")
+    with pytest.raises(Refusal):
+        await parts.fetch()
+    for _ in range(5):
+        parts.clock.advance(1)
+        await parts.heartbeat(holding=[])
+    assert (await parts.fetch()).job_id == job_id
+
+
+async def test_c2_a_job_that_a_worker_has_is_not_given_to_another_by_a_successor(parts: Parts) -> None:
+    """Killed between the answer to FetchWork and its next word to the queue."""
+    job_id = await running(parts)
+    parts.restart_coordinator()
+    parts.clock.advance(5)
+    await parts.heartbeat("w1", holding=[job_id])
+    await parts.heartbeat("w2", holding=[])
+    assert not (await parts.fetch("w2")).assigned
+    assert await parts.report(job_id)
+
+
+async def test_c2_what_was_handed_out_is_settled_with_the_next_question(parts: Parts) -> None:
+    first = await running(parts)
+    second = await parts.submit()
+    assert (await parts.fetch()).job_id == second
+    assert list(parts.fifo._unsettled) == [second]
+    parts.queue.fail("dequeue_job")
+    with pytest.raises(Refusal):
+        await parts.fetch()
+    third = await parts.submit()
+    assert (await parts.fetch()).job_id == third  # what could not be said was said again
+    assert list(parts.fifo._unsettled) == [third]
+    assert await parts.status(first) == "RUNNING"
+
+
+async def test_c2_an_id_that_the_queue_gives_back_while_it_is_kept_is_not_taken_twice(parts: Parts) -> None:
+    job_id = await parts.submit()
+    await parts.heartbeat()
+    hold = parts.jobs.hold("transition_job_status")
+    first = asyncio.ensure_future(parts.fetch())
+    await hold.reached.wait()
+    parts.clock.advance(5)
+    await parts.heartbeat()
+    assert not (await parts.fetch()).assigned
+    hold.released.set()
+    assert (await first).job_id == job_id
 
 
 async def test_c3_a_restarted_coordinator_learns_from_heartbeats_whose_job_is_lost_with_a_worker(parts: Parts) -> None:

@@ -130,8 +130,10 @@ async def test_times_and_the_reason_of_a_failure_are_kept(table: JobTable, clock
 
 
 async def test_t2_the_same_key_and_payload_is_the_same_job_whatever_the_order_of_labels(table: JobTable) -> None:
-    first = public.JobSpec(job_type="t", labels={"a": "1", "b": "2"})
-    again = public.JobSpec(job_type="t", labels={"b": "2", "a": "1"})
+    labels = {f"key-{number}": str(number) for number in range(32)}
+    first = public.JobSpec(job_type="t", labels=labels)
+    again = public.JobSpec(job_type="t", labels=dict(reversed(labels.items())))
+    assert list(first.labels) != list(again.labels)
     job_id, is_new = await create(table, "k", first)
     assert is_new
     assert await create(table, "k", again) == (job_id, False)

@@ -8,7 +8,7 @@ import pytest
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.refusals import Refusal
 from holdfast.services.queue import FifoQueue
-from tests.unit.services.parts import new_id
+from tests.unit.services.parts import Clock, new_id
 
 
 async def enqueue(queue: FifoQueue, job_id: str | None = None) -> str:
@@ -113,3 +113,40 @@ async def test_a_malformed_id_or_nameless_worker_is_refused() -> None:
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
     with pytest.raises(Refusal, match="worker_id"):
         await queue.dequeue_job(internal.DequeueJobRequest())
+
+
+async def settle(queue: FifoQueue, *settled: str) -> str:
+    """Dequeue as one that settles."""
+    answer = await queue.dequeue_job(internal.DequeueJobRequest(worker_id="w"), seconds_left=0.21, settled=settled)
+    return answer.job_id
+
+
+async def test_q4_an_id_that_is_not_settled_for_5_s_is_in_front_again() -> None:
+    clock = Clock()
+    queue = FifoQueue(stopwatch=clock.stopwatch)
+    lost = [await enqueue(queue), await enqueue(queue)]
+    assert [await settle(queue), await settle(queue)] == lost
+    waiting = await enqueue(queue)
+    clock.advance(4.9)
+    assert await settle(queue) == waiting
+    clock.advance(0.1)
+    assert sorted([await settle(queue), await settle(queue)]) == sorted(lost)
+
+
+async def test_q4_an_id_that_is_settled_does_not_come_back() -> None:
+    clock = Clock()
+    queue = FifoQueue(stopwatch=clock.stopwatch)
+    job_id = await enqueue(queue)
+    assert await settle(queue) == job_id
+    assert await settle(queue, job_id) == ""
+    clock.advance(60)
+    assert await settle(queue) == ""
+
+
+async def test_q4_who_does_not_settle_takes_an_id_for_good() -> None:
+    clock = Clock()
+    queue = FifoQueue(stopwatch=clock.stopwatch)
+    job_id = await enqueue(queue)
+    assert await dequeue(queue) == job_id
+    clock.advance(60)
+    assert await settle(queue) == ""
