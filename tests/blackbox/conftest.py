@@ -1,7 +1,7 @@
 """Every test that asks for ``api`` runs once against each server.
 
-The processes of a server are started once a session and serve all of its tests. With pytest-xdist all tests of a server
-go to one worker (``--dist loadgroup``, as ``make test`` says), so that no second set is started.
+The processes of a server are started once a session and serve all of its tests, which follow each other. With
+pytest-xdist they mostly go to one worker, and with ``--dist loadgroup`` all of them, so that no second set is started.
 """
 
 from collections.abc import Iterator

@@ -117,6 +117,7 @@ class Cluster:
         self._watches: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self._died: list[int] = []
+        self._is_up = False
 
     def process_ids(self) -> Iterator[tuple[Member, int]]:
         return ((member, self._processes[member.name].pid) for member in self.members)
@@ -139,7 +140,8 @@ class Cluster:
                     )
                     return Exit.NOT_DONE
                 await asyncio.sleep(LOOK_SECONDS)
-        return Exit.DONE
+        self._is_up = not self._died
+        return Exit.DONE if self._is_up else Exit.NOT_DONE
 
     async def wait(self) -> None:
         """Until asked to stop, or until none is left."""
@@ -188,8 +190,9 @@ class Cluster:
         if self._stopping.is_set():
             return
         self._died.append(code)
+        rest = "the others go on" if self._is_up else "the others are stopped"
         self.code = Exit.NOT_DONE
-        self._say(f"{member.name} (process {process.pid}, {member.address}) {ended(code)}; the others go on")
+        self._say(f"{member.name} (process {process.pid}, {member.address}) {ended(code)}; {rest}")
 
 
 def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
