@@ -82,6 +82,8 @@ async def test_c1_a_dequeued_job_that_was_canceled_is_not_assigned(parts: Parts,
     await parts.heartbeat()
     assert not (await parts.fetch()).assigned
     assert events.job_ids("dispatch_race") == [job_id]
+    assert not (await parts.fetch()).assigned
+    assert list(parts.fifo._unsettled) == []
 
 
 async def test_c2_an_id_whose_move_could_not_be_asked_for_is_kept_and_tried_first(parts: Parts) -> None:

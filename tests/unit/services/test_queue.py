@@ -129,8 +129,10 @@ async def test_q4_an_id_that_is_not_settled_for_5_s_is_in_front_again() -> None:
     waiting = await enqueue(queue)
     clock.advance(4.9)
     assert await settle(queue) == waiting
+    behind = await enqueue(queue)
     clock.advance(0.1)
     assert sorted([await settle(queue), await settle(queue)]) == sorted(lost)
+    assert await settle(queue) == behind
 
 
 async def test_q4_an_id_that_is_settled_does_not_come_back() -> None:
