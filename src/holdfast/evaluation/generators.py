@@ -90,7 +90,10 @@ def added(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return Times.sum(Times.decode(text) for text in texts).encode()
 
     def counts(name: str) -> dict[str, int]:
-        return dict(sum((Counter(answer[name]) for answer in answers), Counter()))
+        total: Counter[str] = Counter()
+        for answer in answers:
+            total.update(answer[name])  # unlike +, keeps what is 0
+        return dict(total)
 
     return {
         "times": {
