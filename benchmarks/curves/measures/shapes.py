@@ -51,13 +51,13 @@ def measure_batch(session: Session) -> None:
         for store in (POSTGRES, SQLITE)
         for batch in sizes.submit_batches
     ]
-    session.take_turns("batch", submits, lambda point: _submit(session, point))
+    session.take_turns("batch", submits, lambda point: _submit(session, point), rounds=max(1, sizes.rounds - 1))
     claimed = [
         Point(series=f"{store}, claim and settle", store=store, x=batch)
         for store in (POSTGRES, SQLITE)
         for batch in sizes.claim_batches
     ]
-    session.take_turns("batch", claimed, lambda point: _claim(session, point), rounds=max(1, sizes.rounds - 1))
+    session.take_turns("batch", claimed, lambda point: _claim(session, point), rounds=1)
 
 
 def _submit(session: Session, point: Point) -> Sample:
@@ -86,19 +86,24 @@ def measure_concurrency(session: Session) -> None:
         for store in (POSTGRES, SQLITE)
         for count in counts
     ]
-    points += [
+    slow = [
         Point(series=f"{POSTGRES}, jobs of 10 ms", x=count, worker=("--concurrency", str(count))) for count in counts
     ]
+    session.take_turns("concurrency", points, lambda point: _no_ops(session, point))
+    session.take_turns("concurrency", slow, lambda point: _slow_ones(session, point), rounds=1)
 
-    def measure(point: Point) -> Sample:
-        is_slow, jobs = point.series.endswith("10 ms"), session.sizes.drain_jobs
-        if is_slow:
-            jobs = int(min(jobs, session.sizes.slow_seconds * point.x / SLOW_SECONDS))
-        with session.visit(point) as visit:
-            visit.producer.tell("fill", jobs=jobs, is_slow=is_slow)
-            visit.place.settle_down()
-            if is_slow:
-                return drain_filled(visit, jobs=jobs)
-            return drain_and_arrivals(visit, jobs=jobs, arrivals=session.sizes.arrivals)
 
-    session.take_turns("concurrency", points, measure)
+def _no_ops(session: Session, point: Point) -> Sample:
+    jobs = session.sizes.drain_jobs
+    with session.visit(point) as visit:
+        visit.producer.tell("fill", jobs=jobs)
+        visit.place.settle_down()
+        return drain_and_arrivals(visit, jobs=jobs, arrivals=session.sizes.arrivals)
+
+
+def _slow_ones(session: Session, point: Point) -> Sample:
+    jobs = int(min(session.sizes.drain_jobs, session.sizes.slow_seconds * point.x / SLOW_SECONDS))
+    with session.visit(point) as visit:
+        visit.producer.tell("fill", jobs=jobs, is_slow=True)
+        visit.place.settle_down()
+        return drain_filled(visit, jobs=jobs)

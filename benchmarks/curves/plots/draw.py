@@ -58,7 +58,7 @@ def _draw_rates(axes: Any, points: Points, name: str, colour: str) -> None:
     axes.errorbar(
         [point["x"] for point in points], middle, yerr=spread, label=name, color=colour, marker="o", capsize=2
     )
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, handlelength=3)
 
 
 def _draw_waits(axes: Any, points: Points, name: str, colour: str) -> None:
@@ -78,7 +78,7 @@ def _draw_waits(axes: Any, points: Points, name: str, colour: str) -> None:
             marker="o",
             markersize=3,
         )
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, handlelength=3)
 
 
 def _finish(axes: Any, points: Points, axis: str, label: str) -> None:
@@ -86,12 +86,14 @@ def _finish(axes: Any, points: Points, axis: str, label: str) -> None:
     if places[-1] > 100 * max(1, places[0]):
         axes.set_xscale("symlog" if places[0] == 0 else "log", **({"linthresh": places[1]} if places[0] == 0 else {}))
     axes.set_xticks(places, [f"{place:,.0f}" for place in places], fontsize=7)
-    axes.minorticks_off()
+    axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axes.set_xlabel(axis, fontsize=8)
     axes.set_ylabel(label, fontsize=8)
     if label != "jobs/s":
         axes.set_yscale("log")
-    axes.tick_params(labelsize=7)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
 
 
