@@ -171,7 +171,9 @@ class Work:
                 # The cancel is in the store already: whatever ends the attempt now, the job is canceled.
                 raise PermanentError("canceled")
         finally:
-            del self._sleeping[job_id]
+            # Of a job whose lease was lost and taken anew here, both attempts sleep for a moment.
+            if self._sleeping.get(job_id) is stopped:
+                del self._sleeping[job_id]
 
 
 class Methods:

@@ -37,7 +37,8 @@ CLIENT: Final = "client"
 OPTIONS: Final = (
     # A port that another process listens on is an error, and not shared with it.
     ("grpc.so_reuseport", 0),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.KEEPALIVE_MIN_INTERVAL_MS),
+    # Our own callers ping idle channels (``channels``); by default a server hangs up on those that do.
+    ("grpc.http2.min_ping_interval_without_data_ms", limits.KEEPALIVE_MIN_INTERVAL_MS),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 LEVELS: Final = {
@@ -53,7 +54,10 @@ if TYPE_CHECKING:  # generic for type checkers only
 
 
 class Call:
-    """One call that is being served: who asks, and how long it waits."""
+    """One call that is being served: who asks, and how long it waits.
+
+    When nobody waits any more, the handler's task is cancelled: that is how it gets to know.
+    """
 
     __slots__ = ("_context",)
 
@@ -74,11 +78,6 @@ class Call:
     def seconds_left(self) -> float | None:
         """Until the caller's deadline; None where it has none."""
         return self._context.time_remaining()
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Nobody waits for the answer any more."""
-        return self._context.cancelled() or self._context.done()
 
     def set_trailing(self, key: str, value: str) -> None:
         """Send this along behind the answer, which it is no part of. One key a call."""
