@@ -66,9 +66,11 @@ def slow_calls(sample: Sample, *, milliseconds: float) -> float:
 
 
 async def test_an_open_loop_charges_a_stall_to_everybody_who_was_due_meanwhile() -> None:
-    async with open_echo() as echo:
-        cell = submits(loop="open", clients=0, rate=RATE)
-        sample, _ = await asyncio.gather(one(cell, echo, seconds=2.5), stall(echo))
+    cell = submits(loop="open", clients=0, rate=RATE)
+    async with open_echo() as echo, Generators.started(1) as running:
+        await running.connect(echo.targets)
+        measuring = measure(cell, echo, running, round_number=0, warm_up_seconds=0.1, measure_seconds=2.5, seed="1")
+        sample, _ = await asyncio.gather(measuring, stall(echo))
     assert sample.errors == {}
     assert sum(sample.sent["submit"]) == sample.accepted
     # Those due in the first half second of the stall had to wait for at least a tenth.
