@@ -192,24 +192,15 @@ class JobTable:
 
     def _invalid_move(self, job: Job, request: internal.TransitionJobStatusRequest) -> Exception:
         move = f"{_name(request.expected_from_status)} → {_name(request.to_status)}"
-        self._log.warning("%s is no move of a job", move, extra=self._told("invalid_transition", job, request))
+        extra = {"event": "invalid_transition", **_told(job, request)}
+        self._log.warning("%s is no move of a job", move, extra=extra)
         allowed = ", ".join(f"{_name(old)} → {_name(new)}" for old, moves in MOVES.items() for new in sorted(moves))
         return invalid(f"{move} is no move of a job; the moves are {allowed}", job_id=job.job_id)
 
     def _say_late(self, job: Job, request: internal.TransitionJobStatusRequest) -> None:
         words = "%s comes too late: the job is %s"
-        extra = self._told("transition_not_applied", job, request)
+        extra = {"event": "transition_not_applied", **_told(job, request)}
         self._log.info(words, _name(request.to_status), _name(job.status), extra=extra)
-
-    def _told(self, event: str, job: Job, request: internal.TransitionJobStatusRequest) -> dict[str, str]:
-        return {
-            "event": event,
-            "method": "TransitionJobStatus",
-            "job_id": job.job_id,
-            "expected_status": _name(request.expected_from_status),
-            "current_status": _name(job.status),
-            "actor": request.actor,
-        }
 
 
 def canonical(spec: public.JobSpec) -> Canonical:
@@ -219,3 +210,13 @@ def canonical(spec: public.JobSpec) -> Canonical:
 
 def _name(status: public.JobStatus.ValueType) -> str:
     return public.JobStatus.Name(status)
+
+
+def _told(job: Job, request: internal.TransitionJobStatusRequest) -> dict[str, str]:
+    return {
+        "method": "TransitionJobStatus",
+        "job_id": job.job_id,
+        "expected_status": _name(request.expected_from_status),
+        "current_status": _name(job.status),
+        "actor": request.actor,
+    }
