@@ -14,6 +14,7 @@ from holdfast.core import limits
 from holdfast.core.dependencies import Dependency
 from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound
 from holdfast.core.failures import Failure
+from holdfast.core.ids import uuid_of
 from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Options, Progress, Timeouts
 from holdfast.core.payload import EMPTY, Payload
 from holdfast.core.priority import Priority
@@ -120,7 +121,7 @@ def lease_tokens(nonce: UUID, limit: int) -> list[UUID]:
     So a lost answer can be asked for again, and a heartbeat can name the leases of a claim still in flight.
     """
     base = nonce.int & ~0xFFFF
-    return [UUID(int=base | n) for n in range(limit)]
+    return [uuid_of(base | n) for n in range(limit)]
 
 
 # settle

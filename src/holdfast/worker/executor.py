@@ -40,6 +40,8 @@ STUBBORN_SECONDS: Final = 5.0
 MEMORY: Final = 0.1
 """How much the newest attempt counts in the mean duration."""
 EXIT_FORKED: Final = 70
+NOTHING: Final = Completed(None)
+"""What most handlers return."""
 
 
 class Executor:
@@ -198,6 +200,8 @@ class Executor:
             if running.ending is not None:
                 # It caught its cancellation and returned: with what it had done by then, or all of it, nobody knows.
                 return _ended(running)
+            if value is None and not spawned:
+                return NOTHING
             result = signature.encode_result(value)
             require_storable(result, handler.result_limit_bytes)
             return Completed(result, spawned)

@@ -23,6 +23,7 @@ from uuid import UUID
 from holdfast.core.bursts import uncollected
 from holdfast.core.commands import Claim, lease_tokens
 from holdfast.core.errors import WorkerNotFound
+from holdfast.core.ids import uuid_of
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
@@ -139,7 +140,7 @@ def _claimed(one: Leased, owner: UUID, times: dict[int, datetime]) -> ClaimedJob
     # fmt: on
     return ClaimedJob(
         lease=Lease(
-            job_id=UUID(bytes=job_id),
+            job_id=uuid_of(int.from_bytes(job_id)),
             seq=seq,
             token=one.token,
             version=version,
