@@ -115,6 +115,8 @@ class Server:
         address = await server.start("127.0.0.1:0")
         …
         await server.stop(grace_seconds=5)
+
+    Hold on to it: gRPC ends a server that nobody refers to any more.
     """
 
     def __init__(self, name: str, services: Sequence[Service], *, log: logging.Logger) -> None:

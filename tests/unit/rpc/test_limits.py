@@ -1,5 +1,7 @@
 """The contract's numbers, written down once more: a change of one of them is a change of the contract."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +50,10 @@ def test_what_a_request_may_carry_the_engine_can_keep() -> None:
     assert max(limits.MAX_LABEL_KEY_CHARACTERS, limits.MAX_LABEL_VALUE_CHARACTERS) <= engine.MAX_TAG_CHARACTERS
     assert limits.MAX_LABELS + 1 <= engine.MAX_TAGS
     assert limits.MAX_OUTPUT_BYTES * 4 / 3 + 1000 < engine.DEFAULT_RESULT_BYTES
+
+
+def test_the_reference_names_every_number() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "grpc.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+?) \|", page, re.MULTILINE))
+    known = {name: value for name, value in vars(limits).items() if name.isupper() and not isinstance(value, dict)}
+    assert {name: float(text.replace(",", "")) for name, text in rows.items()} == known
