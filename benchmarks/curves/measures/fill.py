@@ -1,6 +1,8 @@
 """How a store gets a backlog or a history: by SQL on PostgreSQL, by submits elsewhere."""
 
 import asyncio
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -9,12 +11,15 @@ from typing import Final
 import asyncpg
 
 from benchmarks.curves.session import POSTGRES, Point, Session
+from benchmarks.peers.programs import PeerFailed
 from benchmarks.peers.visits import Visit
 from benchmarks.postgres.databases import STORE_SCHEMA, Database
 from benchmarks.workload import JOB_TYPE, PAYLOAD, QUEUE, RESULT
 
 SQL: Final = Path(__file__).parents[1] / "sql"
 HISTORY_TABLES: Final = ("job", "ended")
+BYTES_A_JOB: Final = 2000
+"""About 450 in the tables, as much in the log, and room to sort for the indexes; twice that."""
 LARGE_WAL: Final = "ALTER SYSTEM SET max_wal_size = '32GB'"
 """While a history is made: a checkpoint for every gigabyte would double the time. The setting is put back."""
 
@@ -46,6 +51,11 @@ async def _fill_ready(session: Session, url: str, jobs: int) -> None:
 
 def fill_history(url: str, jobs: int) -> None:
     """Into tables without jobs."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if free < jobs * BYTES_A_JOB:
+        raise PeerFailed(
+            f"{jobs:,} ended jobs need {jobs * BYTES_A_JOB / 1e9:.0f} GB of disk, {free / 1e9:.0f} are free"
+        )
     if jobs:
         asyncio.run(_fill_history(url, jobs))
 
