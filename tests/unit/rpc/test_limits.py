@@ -1,6 +1,7 @@
 """The contract's numbers, written down once more: a change of one of them is a change of the contract."""
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -56,4 +57,4 @@ def test_the_reference_names_every_number() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "grpc.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+?) \|", page, re.MULTILINE))
     known = {name: value for name, value in vars(limits).items() if name.isupper() and not isinstance(value, dict)}
-    assert {name: float(text.replace(",", "")) for name, text in rows.items()} == known
+    assert {name: Fraction(text.replace(",", "")) for name, text in rows.items()} == known
