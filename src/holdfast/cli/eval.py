@@ -74,7 +74,9 @@ def add_to(commands: Commands) -> None:
         metavar="DESIGN=HOST:PORT,…",
         help="do not start this design: it is there (Design B: its six nodes, in their order)",
     )
-    parser.add_argument("--postgres", metavar="URL", help="the durable engine on this database, too: an empty one")
+    parser.add_argument(
+        "--postgres", metavar="URL", help="the durable engine on this database, too: one with our tables and no jobs"
+    )
     parser.add_argument("--rounds", type=values.positive, metavar="N", help="instead of the profile's; --speed: 7")
     parser.add_argument("--name", help="of the results; default: evaluation-PROFILE")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="default: results")

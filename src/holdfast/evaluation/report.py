@@ -9,11 +9,13 @@ from holdfast.evaluation.designs import DESIGNS, OPERATION_TITLES, TITLES, split
 from holdfast.evaluation.document import Block, Heading, Plot, Points, Table, Text, from_markdown, markdown, page
 from holdfast.evaluation.facts import Facts, read_facts
 from holdfast.evaluation.fairness import disturbed
-from holdfast.evaluation.findings import findings, generator_notes, hops_lines, reasons, shown
+from holdfast.evaluation.findings import findings
 from holdfast.evaluation.folders import ANALYSIS
 from holdfast.evaluation.profiles import Cell
+from holdfast.evaluation.reasons import generator_notes, reasons
 from holdfast.evaluation.samples import Sample
 from holdfast.evaluation.summary import Summary
+from holdfast.evaluation.words import hops_lines, shown
 
 
 def write_report(folder: Path) -> None:

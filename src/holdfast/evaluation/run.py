@@ -102,8 +102,8 @@ class Run:
                 return
 
     async def _is_empty_again(self, system: System, generators: Generators) -> bool:
-        """Of a system that is ours to start anew: no. Otherwise what is left is cancelled, and must be gone."""
-        if system.processes is not None:
+        """Not one that starting anew empties. Otherwise what is left is cancelled, and must be gone."""
+        if system.processes is not None and not system.keeps_jobs:
             return False
         left = await generators.cancel()
         if left:

@@ -65,7 +65,7 @@ async def open_design(
             url = (urls or {}).get(design) or f"sqlite:///{folder / 'jobs.db'}"
             targets = await _start_durable(processes, slots, url)
         pids = [one.pid for one in processes.started]
-        yield System(design=design, targets=targets, processes=lambda: pids)
+        yield System(design=design, targets=targets, processes=lambda: pids, keeps_jobs=design in (urls or {}))
 
 
 class Processes:

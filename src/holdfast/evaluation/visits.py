@@ -24,6 +24,8 @@ class System:
     targets: Sequence[str]
     processes: Callable[[], Sequence[int]] | None
     """None: not ours, so that neither its CPU nor its memory is seen, and it cannot be started anew."""
+    keeps_jobs: bool = False
+    """Would one that is started anew still have the jobs?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

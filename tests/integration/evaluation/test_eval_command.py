@@ -1,17 +1,21 @@
 """``holdfast eval`` as a process: a run of a few seconds, and whether its accounts add up."""
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 
 from holdfast.evaluation import samples, usage
 from holdfast.evaluation.histograms import Times
 from holdfast.evaluation.samples import Sample
+from holdfast.stores.postgres import migrate
 
 PROFILE = """
 [tiny]
@@ -36,12 +40,30 @@ loop = "open"
 rates = [20]
 drain_seconds = 30
 """
+LEAVING = """
+[tiny]
+rounds = 1
+warm_up_seconds = 0.1
+measure_seconds = 0.5
+[[tiny.workloads]]
+name = "left"
+pattern = "mix"
+clients = [2]
+job_ms = [300]
+mix = { submit = 1 }
+drain_seconds = 0
+[[tiny.workloads]]
+name = "jobs"
+pattern = "journey"
+clients = [2]
+drain_seconds = 30
+"""
 HOLDFAST = (sys.executable, "-m", "holdfast", "eval")
 START_SECONDS = 60.0
 
 
-def holdfast(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    (folder / "profiles.toml").write_text(PROFILE, encoding="utf-8")
+def holdfast(*arguments: str, folder: Path, profile: str = PROFILE) -> subprocess.CompletedProcess[str]:
+    (folder / "profiles.toml").write_text(profile, encoding="utf-8")
     return subprocess.run([*HOLDFAST, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -83,6 +105,35 @@ def test_a_run_measures_every_design_and_its_accounts_add_up(tmp_path: Path) -> 
     again = holdfast("--report", str(folder.relative_to(tmp_path)), folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (folder / "report.md").read_text(encoding="utf-8") == report
+
+
+async def waiting_jobs(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("SELECT count(*) FROM holdfast.ready"))
+    finally:
+        await connection.close()
+
+
+@pytest.mark.timeout(300)
+def test_on_postgresql_nothing_is_left_over_and_the_password_stays_out_of_the_report(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    asyncio.run(migrate.upgrade(postgres_url))
+    parts = urlsplit(postgres_url)
+    login = f"{parts.username or 'postgres'}:secret@"
+    url = urlunsplit(parts._replace(netloc=login + parts.netloc.rpartition("@")[2]))
+    given = ("--designs", "durable-postgres", "--postgres", url, "--force")
+    done = holdfast("--profile", "profiles.toml:tiny", *given, folder=tmp_path, profile=LEAVING)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results" / "evaluation-tiny"
+    left, jobs = samples.read(folder / "samples.jsonl")
+    assert left.design == "durable-postgres"
+    assert left.ends["unknown"] == left.accepted > 0
+    require_sums(jobs)
+    assert asyncio.run(waiting_jobs(postgres_url)) == 0
+    for path in folder.iterdir():
+        assert "secret" not in path.read_text(encoding="utf-8"), path.name
 
 
 @pytest.mark.timeout(300)

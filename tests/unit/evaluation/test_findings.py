@@ -1,6 +1,8 @@
-from holdfast.evaluation.findings import findings, generator_notes, number, reasons
+from holdfast.evaluation.findings import findings
+from holdfast.evaluation.reasons import generator_notes, reasons
 from holdfast.evaluation.summary import Summary
-from tests.unit.evaluation.making import mix, rounds, sample
+from holdfast.evaluation.words import number
+from tests.unit.evaluation.making import journey, mix, rounds, sample
 
 CELL = mix(16)
 
@@ -67,3 +69,15 @@ def test_numbers_have_three_digits() -> None:
         "123",
         "12,346",
     ]
+
+
+def test_the_cost_of_durability_is_what_the_durable_engine_takes_more() -> None:
+    said = "\n".join(reasons(Summary.of([sample("b", CELL), sample("durable", CELL)])))
+    assert "Durability costs about 1 ms a submit" in said
+
+
+def test_an_open_loop_is_told_at_its_highest_rate() -> None:
+    cells = [journey(0, loop="open", rate=rate, job_ms=100, workload="arrivals") for rate in (20.0, 50.0)]
+    summary = Summary.of([sample(design, cell) for design in ("a", "b") for cell in cells])
+    assert any(line.startswith("**arrivals, 50 a second, jobs of 100 ms**, open loop") for line in findings(summary))
+    assert any("one queue before all its slots" in line for line in reasons(summary))
