@@ -39,8 +39,8 @@ def _commit_reasons(summary: Summary) -> Iterator[str]:
         if DESIGNS[design].storage != "memory" and ours is not None and memory is not None:
             yield (
                 f"Durability costs about {number(max(0.0, ours - memory))} ms a submit: SubmitJob of {TITLES[design]}"
-                f" takes {number(ours)} ms and that of Design B {number(memory)} ms, both with one hop ({cells[0].load}). For"
-                " that, what was accepted survives a crash; the jobs of Designs A and B do not."
+                f" takes {number(ours)} ms, that of Design B {number(memory)} ms, both with one hop ({cells[0].load})."
+                " For that, what was accepted survives a crash; the jobs of Designs A and B do not."
             )
 
 
