@@ -27,8 +27,8 @@ from holdfast.worker.patience import Patience
 
 PREFETCH_SECONDS: Final = 0.1
 """Claimed ahead is what the slots use up in this time."""
-MAX_PREFETCH: Final = 600
-MAX_BATCH: Final = 300
+MAX_PREFETCH: Final = 1000
+MAX_BATCH: Final = 500
 CAREFUL_SECONDS: Final = 10.0
 TURNS_TO_STAND: Final = 2
 """Turns of the loop until a new task that waits has taken its place in the store."""

@@ -112,6 +112,19 @@ async def test_many_submits_send_few_notifications(store: PostgresStore, url: st
     assert {name for payload in heard for name in payload.split("\n")} == {"queue-0", "queue-1", "queue-2"}
 
 
+@pytest.mark.parametrize("submits", [1, 2, 3])
+async def test_a_program_that_submits_and_ends_has_told_of_its_last_job(
+    url: str, other_store: PostgresStore, submits: int
+) -> None:
+    """Else the job would lie there until a worker's poll."""
+    await listening(other_store)
+    waiter = waiting(other_store, "last")
+    async with opened(url) as store:
+        for number in range(submits):
+            await submit_one(store, queue="last" if number == submits - 1 else f"queue-{number}")
+    assert await waiter
+
+
 async def test_work_that_wakes_nobody_sends_nothing(store: PostgresStore, url: str) -> None:
     """A notification takes a lock that all committers of a database share."""
     heard: list[str] = []

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from holdfast.stores.wakeup import Wakeups
 
+LAST_WORD_SECONDS: Final = 1.0
+"""How long closing waits for the last notification."""
 NOTIFY_EVERY_SECONDS: Final = 0.01
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
@@ -43,6 +45,7 @@ class Notifier:
     def __init__(self, send: Callable[[list[str]], Awaitable[None]]) -> None:
         self._send = send
         self._pending: set[str] = set()
+        self._under_way: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def may_carry(self) -> bool:
@@ -62,18 +65,25 @@ class Notifier:
             if is_sent:
                 await asyncio.sleep(NOTIFY_EVERY_SECONDS)
             while self._pending:
-                queues, self._pending = sorted(self._pending), set()
+                self._under_way, self._pending = self._pending, set()
                 # Only a hint: pollers find the work without it.
                 with contextlib.suppress(Exception):
-                    await self._send(queues)
+                    await self._send(sorted(self._under_way))
+                self._under_way = set()
                 await asyncio.sleep(NOTIFY_EVERY_SECONDS)
         finally:
             self._task = None
 
     async def close(self) -> None:
+        """What has not been told is told now: a program that submits and ends must not leave its jobs to the poll."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        unsent, self._pending, self._under_way = self._pending | self._under_way, set(), set()
+        if unsent:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(LAST_WORD_SECONDS):
+                    await self._send(sorted(unsent))
 
 
 class Listener:
