@@ -16,14 +16,16 @@ from holdfast.cli.cluster_members import (
     Cluster,
     Member,
     free_ports,
+    is_serving,
     plan,
     targets,
 )
-from holdfast.cli.command import Commands, Parser, add_command
+from holdfast.cli.command import Commands, Parser, add_command, asynchronous
 from holdfast.cli.database import add_json
 from holdfast.cli.exits import Exit
 from holdfast.cli.streams import note, write_json
 from holdfast.cli.supervisor import child_of
+from holdfast.core.errors import UsageError
 from holdfast.rpc.installed import require_grpc
 from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
 from holdfast.services import settings
@@ -50,7 +52,14 @@ UP_DESCRIPTION: Final = """Start the six processes of a design on this machine, 
 all of them answer. Ctrl-C or SIGTERM stops them, a second time at once. One that dies is reported; the others go on."""
 SERVE_DESCRIPTION: Final = """Run one role of a design in this process, until SIGTERM or Ctrl-C: what a container runs.
 Flags may be given in the environment instead."""
+CHECK_DESCRIPTION: Final = """Ask servers, by gRPC's standard health check, whether they serve; it has failed unless all
+of them do. For a container's health check, and for scripts that wait."""
+CHECK_EXAMPLES: Final = """
+holdfast cluster check                                       in a container, where $HOLDFAST_LISTEN is set
+holdfast cluster check 127.0.0.1:50061 127.0.0.1:50062
+"""
 LOOK_SECONDS: Final = 1.0
+ANY_HOSTS: Final = ("0.0.0.0", "[::]")
 
 
 def add_to(commands: Commands) -> None:
@@ -73,6 +82,22 @@ def add_to(commands: Commands) -> None:
         run=serve,
     )
     settings.add_arguments(serving)
+    _add_check(actions)
+
+
+def _add_check(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "check",
+        help="ask servers whether they serve",
+        description=CHECK_DESCRIPTION,
+        examples=CHECK_EXAMPLES,
+        run=asynchronous(check),
+    )
+    parser.add_argument(
+        "addresses", nargs="*", metavar="HOST:PORT", help="of any gRPC server; default: this machine's $HOLDFAST_LISTEN"
+    )
+    add_json(parser)
 
 
 def _add_up(actions: Commands) -> None:
@@ -103,7 +128,7 @@ def _add_up(actions: Commands) -> None:
 
 
 def _without_action(parser: Parser) -> int:
-    parser.error("what about the cluster? write up or serve")
+    parser.error("what about the cluster? write up, serve or check")
 
 
 def port(text: str) -> int:
@@ -171,6 +196,26 @@ def _show(arguments: argparse.Namespace, cluster: Cluster) -> None:
             [(one.name, one.address, str(pid), str(one.slots or "–")) for one, pid in cluster.process_ids()],
         )
         note(f"Design {arguments.design.upper()} takes jobs at {', '.join(targets(cluster.members))}; Ctrl-C stops it")
+
+
+async def check(arguments: argparse.Namespace) -> int:
+    require_grpc("holdfast cluster")
+    addresses = arguments.addresses or [_own_address()]
+    answers = dict(zip(addresses, await asyncio.gather(*map(is_serving, addresses)), strict=True))
+    if arguments.json:
+        write_json(answers)
+    else:
+        for address, is_well in answers.items():
+            print(f"{address} {'serves' if is_well else 'does not serve'}")
+    return Exit.DONE if all(answers.values()) else Exit.NOT_DONE
+
+
+def _own_address() -> str:
+    listen = os.environ.get("HOLDFAST_LISTEN", "")
+    host, _, own_port = listen.rpartition(":")
+    if not own_port.isdecimal() or own_port == "0":
+        raise UsageError("which server? write its HOST:PORT, or set HOLDFAST_LISTEN")
+    return f"127.0.0.1:{own_port}" if host in ANY_HOSTS else listen
 
 
 def serve(arguments: argparse.Namespace) -> int:

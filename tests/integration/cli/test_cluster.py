@@ -29,6 +29,8 @@ from tests.integration.cli.programs import (
     Program,
     environment,
     refused,
+    run,
+    run_json,
 )
 
 DESIGN_A = ["gateway", "job", "queue", "coordinator", "worker", "result"]
@@ -170,7 +172,8 @@ def test_slots_that_nodes_cannot_share_are_refused() -> None:
         (("serve", "worker", "--coordinator", "127.0.0.1:1", "--slots", "1000"), "128"),
         (("serve", "node", "--nodes", "127.0.0.1:1,127.0.0.1:2", "--index", "2"), "counted from 0"),
         (("serve", "node", "--nodes", "h:1,h:2,h:3,h:4"), "evenly"),
-        ((), "up or serve"),
+        ((), "up, serve or check"),
+        (("check",), "HOLDFAST_LISTEN"),
     ],
 )
 def test_a_wrong_command_is_one_line_that_tells_the_remedy(arguments: tuple[str, ...], said: str) -> None:
@@ -182,10 +185,16 @@ def test_one_role_serves_by_itself_from_the_environment_and_says_where() -> None
         queue.wait_for('"ready"')
         (line,) = [line for line in queue.text.splitlines() if '"ready"' in line]
         host, _, port = json.loads(line)["address"].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10):
-            pass
+        assert run_json("cluster", "check", f"{host}:{port}") == {f"{host}:{port}": True}
+        own = run("cluster", "check", HOLDFAST_LISTEN=f"0.0.0.0:{port}")
+        assert (own.returncode, own.stdout) == (DONE, f"127.0.0.1:{port} serves\n")
         queue.signal(signal.SIGINT)
         assert queue.exit_code() == DONE
+
+
+def test_a_server_that_does_not_serve_is_said_so(taken: int) -> None:
+    address = f"127.0.0.1:{taken}"
+    assert run_json("cluster", "check", address, code=NOT_DONE) == {address: False}
 
 
 def test_a_role_on_a_port_that_is_taken_says_so(taken: int) -> None:
