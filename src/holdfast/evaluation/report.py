@@ -176,7 +176,10 @@ def _generator(facts: Facts, summary: Summary) -> list[Block]:
     for cell in summary.cells:
         for design in summary.designs:
             figures = [summary.figure(cell, design, name) for name in ("generator_cores", "generator_share")]
-            rows.append([f"{cell.workload}, {cell.load}, {cell.job_ms} ms", TITLES[design], *map(shown, figures)])
+            late = samples.merged(summary.samples_of(cell, design), "lateness")
+            lateness = f"{late.milliseconds(99):.1f}" if late.count else ""
+            name = f"{cell.workload}, {cell.load}, {cell.job_ms} ms"
+            rows.append([name, TITLES[design], *map(shown, figures), lateness])
     count = facts.profile.generators
     said = (
         f"The same program for every design, in {count} process{'es' if count > 1 else ''} of its own; one connection"
@@ -187,7 +190,10 @@ def _generator(facts: Facts, summary: Summary) -> list[Block]:
     notes = generator_notes(summary)
     blocks: list[Block] = [Text(said)]
     blocks += [Text("Where it may have been the limit itself:"), Points(notes)] if notes else []
-    return [*blocks, Table(["cell", "design", "cores used", "share of the CPU of both"], rows)]
+    return [
+        *blocks,
+        Table(["cell", "design", "cores used", "share of the CPU of both", "calls sent late, p99 ms"], rows),
+    ]
 
 
 def _fairness(facts: Facts, summary: Summary) -> list[Block]:

@@ -101,7 +101,7 @@ def _percentiles(name: str, times: Times) -> dict[str, float | None]:
 
 def merged(samples: Iterable[Sample], operation: str) -> Times:
     """One operation's times over all rounds."""
-    if operation in ("submit_to_done", "queue_wait"):
+    if operation in ("submit_to_done", "queue_wait", "lateness"):
         return Times.sum(Times.decode(getattr(sample, operation)) for sample in samples)
     return Times.sum(Times.decode(sample.times[operation]) for sample in samples if operation in sample.times)
 
