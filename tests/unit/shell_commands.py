@@ -1,5 +1,6 @@
 """The ``holdfast …`` commands in a document's blocks: shell, systemd units, container files."""
 
+import argparse
 import json
 import re
 import shlex
@@ -55,7 +56,14 @@ def is_known(said: str) -> bool:
         return True
     if words[0] not in command_names(parser):
         return False
-    (action,) = (one for one in parser._actions if isinstance(one.choices, dict))
-    choices: dict[str, object] = action.choices  # type: ignore[assignment]
-    known: dict[str, object] = choices[words[0]]._option_string_actions  # type: ignore[attr-defined]
-    return all(word.partition("=")[0] in known for word in words[1:] if re.match(r"--\w", word))
+    known = _options(parser, words)
+    return all(word.partition("=")[0] in known for word in words if re.match(r"--\w", word))
+
+
+def _options(parser: argparse.ArgumentParser, words: list[str]) -> set[str]:
+    """Of a command, and of its action where one is named."""
+    known = set(parser._option_string_actions)
+    for action in parser._actions:
+        if words and isinstance(action, argparse._SubParsersAction) and words[0] in action.choices:
+            known |= _options(action.choices[words[0]], words[1:])
+    return known
