@@ -9,6 +9,7 @@ W3. Called on a thread whose loop is running, it would stand in that loop's way:
 import asyncio
 import atexit
 import concurrent.futures.thread  # noqa: F401 - first: what is registered last at exit is called first
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -68,7 +69,9 @@ class Portal:
         try:
             self._loop.run_forever()
             self._loop.run_until_complete(_cancel_tasks())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            # At the end of the program no thread can be started, as this does; those of the executor then end alone.
+            with contextlib.suppress(RuntimeError):
+                self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
             self._loop.close()
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from holdfast.core.access import ApiKey, NewKey, Scope, StoredKey, require_same
 from holdfast.core.errors import KeyNotFound
 from holdfast.stores.sqlite.rows import Row, duration_microseconds, from_microseconds, from_time
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import execute
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 
 
@@ -32,14 +32,14 @@ def revoke_key(tx: SQLiteTransaction, key_id: UUID) -> ApiKey:
 
 
 def find_key(cursor: Cursor, key_id: UUID, *, now: int) -> StoredKey | None:
-    row = cursor.execute(SQL["keys.find"], (key_id.bytes,)).fetchone()
+    row = execute(cursor, "keys.find", key_id.bytes).fetchone()
     if row is None:
         return None
     return StoredKey(key=_key_from(row), digest=_digest_in(row), now=from_microseconds(now))
 
 
 def read_keys(cursor: Cursor) -> list[ApiKey]:
-    return [_key_from(row) for row in cursor.execute(SQL["keys.read"])]
+    return [_key_from(row) for row in execute(cursor, "keys.read")]
 
 
 def _key_from(row: Row) -> ApiKey:

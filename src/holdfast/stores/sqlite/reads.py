@@ -24,7 +24,7 @@ from holdfast.stores.sqlite.rows import (
     to_time,
     worker_from,
 )
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import SQL, bound, execute
 from holdfast.stores.sqlite.transaction import rows_of_bytes
 
 _ABOVE_ALL: Final = 2**63 - 1
@@ -39,12 +39,12 @@ def read(cursor: Cursor, ids: Sequence[UUID]) -> list[Job | None]:
 def _jobs(cursor: Cursor, seqs: Sequence[int]) -> list[Job]:
     if not seqs:
         return []
-    rows = named(cursor.execute(SQL["read.jobs"], (json_array(seqs),)))
+    rows = named(execute(cursor, "read.jobs", json_array(seqs)))
     dependencies: defaultdict[int, list[Dependency]] = defaultdict(list)
     # Only below a depth of 0 can there be any.
     dependents = [row["seq"] for row in rows if row["depth"]]
     if dependents:
-        for child, parent_id, kind in cursor.execute(SQL["read.dependencies"], (json_array(dependents),)):
+        for child, parent_id, kind in execute(cursor, "read.dependencies", json_array(dependents)):
             dependencies[child].append(Dependency(UUID(bytes=parent_id), DependencyKind(kind)))
     return [job_from(row, dependencies[row["seq"]]) for row in rows]
 
@@ -67,15 +67,19 @@ class Search:
         if self.states is not None and not self.states:
             return [], None
         start = _ABOVE_ALL if self.cursor is None else self.cursor
-        found = cursor.execute(self._sql("page.matching"), (start, self.budget, self.limit, *self._values())).fetchall()
+        found = self._execute(cursor, "page.matching", start, self.budget, self.limit, *self._values()).fetchall()
         if len(found) == self.limit:
             last = found[-1][0]
         else:
-            looked_at, last = cursor.execute(self._sql("page.looked_at"), (start, self.budget)).fetchone()
+            looked_at, last = self._execute(cursor, "page.looked_at", start, self.budget).fetchone()
             if looked_at < self.budget:
                 return found, None
-        (has_more,) = cursor.execute(self._sql("page.more"), (last,)).fetchone()
+        (has_more,) = self._execute(cursor, "page.more", last).fetchone()
         return found, last if has_more else None
+
+    def _execute(self, cursor: Cursor, name: str, *values: Any) -> Cursor:
+        sql = self._sql(name)
+        return cursor.execute(sql, bound(sql, values))
 
     def _sql(self, name: str) -> str:
         return SQL[name].replace("{candidates}", " UNION ALL ".join(_candidates(self.states)))
@@ -105,12 +109,12 @@ def read_page(cursor: Cursor, search: Search) -> Page:
 
 
 def read_attempts(cursor: Cursor, job_id: UUID) -> list[Attempt]:
-    return [attempt_from(row, job_id) for row in named(cursor.execute(SQL["read.attempts"], (job_id.bytes,)))]
+    return [attempt_from(row, job_id) for row in named(execute(cursor, "read.attempts", job_id.bytes))]
 
 
 def read_upstream(cursor: Cursor, job_id: UUID) -> list[Upstream]:
     found = []
-    for id_bytes, kind, result, state in cursor.execute(SQL["read.upstream"], (job_id.bytes,)):
+    for id_bytes, kind, result, state in execute(cursor, "read.upstream", job_id.bytes):
         dependency = Dependency(UUID(bytes=id_bytes), DependencyKind(kind))
         found.append(Upstream(job_id=dependency.job_id, state=State(state), result=result, dependency=dependency))
     return found
@@ -118,13 +122,13 @@ def read_upstream(cursor: Cursor, job_id: UUID) -> list[Upstream]:
 
 def read_queues(cursor: Cursor) -> list[QueueStats]:
     counts: defaultdict[str, dict[State, int]] = defaultdict(dict)
-    for queue, state, jobs in cursor.execute(SQL["read.queues"]):
+    for queue, state, jobs in execute(cursor, "read.queues"):
         if jobs:
             counts[queue][State(state)] = jobs
         else:
             counts[queue]
-    paused = {queue for (queue,) in cursor.execute(SQL["read.paused"])}
-    oldest = dict(cursor.execute(SQL["read.oldest"]).fetchall())
+    paused = {queue for (queue,) in execute(cursor, "read.paused")}
+    oldest = dict(execute(cursor, "read.oldest").fetchall())
     return [
         QueueStats(
             name=name,
@@ -137,19 +141,19 @@ def read_queues(cursor: Cursor) -> list[QueueStats]:
 
 
 def read_workers(cursor: Cursor) -> list[Worker]:
-    return [worker_from(row) for row in named(cursor.execute(SQL["read.workers"]))]
+    return [worker_from(row) for row in named(execute(cursor, "read.workers"))]
 
 
 def read_place(cursor: Cursor, job_id: UUID, *, now: int) -> Place | None:
-    for queue, paused_at, priority, place in cursor.execute(SQL["read.place"], (job_id.bytes,)).fetchall():
+    for queue, paused_at, priority, place in execute(cursor, "read.place", job_id.bytes).fetchall():
         ahead = None
         if place is not None:
             before = (queue, priority, place, limits.MAX_PLACE_JOBS)
-            (ahead,) = cursor.execute(SQL["read.ahead"], before).fetchone()
+            (ahead,) = execute(cursor, "read.ahead", *before).fetchone()
         return Place(now=from_microseconds(now), paused_at=from_time(paused_at), ahead=ahead)
     return None
 
 
 def read_cron(cursor: Cursor, *, now: int) -> CronState:
-    found = [slot_from(row) for row in cursor.execute(SQL["read.cron"], (now,))]
+    found = [slot_from(row) for row in execute(cursor, "read.cron", now)]
     return CronState(from_microseconds(now), tuple(sorted(found, key=lambda slot: slot.name)))

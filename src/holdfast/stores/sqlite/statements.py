@@ -5,14 +5,17 @@ stay together in the file that has the verb's name. A file without parts is one 
 """
 
 import re
+import sqlite3
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final
 
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
 
+_NUMBERS: Final = tuple(map(str, range(1, 1001)))
 _PART: Final = re.compile(r"^-- \[(\w+)\]$", re.MULTILINE)
 _FACTS: Final = (
     "j.seq, j.id, j.type, j.queue, j.priority, j.depth, j.created_at, j.run_at, "
@@ -37,9 +40,22 @@ def fill(text: str) -> str:
 
 
 @cache
-def with_marks(name: str, count: int) -> str:
-    """A statement with a list of ``count`` values: JSON cannot carry the bytes that ids and tokens are."""
-    return SQL[name].replace("{marks}", ", ".join("?" * count))
+def with_marks(name: str, count: int, *, after: int) -> str:
+    """A statement with a list of ``count`` values: JSON cannot carry the bytes that ids and tokens are.
+
+    They stand after ``after`` others.
+    """
+    return SQL[name].replace("{marks}", ", ".join(f"?{number}" for number in range(after + 1, after + count + 1)))
+
+
+def bound(sql: str, values: Sequence[Any]) -> Sequence[Any] | Mapping[str, Any]:
+    """Values for a statement. To Python ``?1`` is a name, and from 3.14 on it takes names from a mapping only."""
+    return dict(zip(_NUMBERS, values, strict=False)) if "?1" in sql else values
+
+
+def execute(cursor: sqlite3.Cursor, name: str, *values: Any) -> sqlite3.Cursor:
+    sql = SQL[name]
+    return cursor.execute(sql, bound(sql, values))
 
 
 def sql_files(folder: str) -> list[Traversable]:

@@ -36,7 +36,7 @@ from holdfast.stores.sqlite.rows import (
     to_microseconds,
     waiting_row,
 )
-from holdfast.stores.sqlite.statements import SQL, with_marks
+from holdfast.stores.sqlite.statements import SQL, bound, execute, with_marks
 from holdfast.stores.transaction import Change
 
 VALUES_A_STATEMENT: Final = 256
@@ -81,14 +81,15 @@ class SQLiteTransaction:
         """Queues in which jobs became claimable."""
 
     def rows(self, name: str, *values: Any) -> list[Row]:
-        return self.cursor.execute(SQL[name], values).fetchall()
+        return execute(self.cursor, name, *values).fetchall()
 
     def run(self, name: str, *values: Any) -> int:
         """Returns how many rows were changed."""
-        return self.cursor.execute(SQL[name], values).rowcount
+        return execute(self.cursor, name, *values).rowcount
 
     def run_many(self, name: str, rows: Iterable[Row]) -> int:
-        return self.cursor.executemany(SQL[name], rows).rowcount
+        sql = SQL[name]
+        return self.cursor.executemany(sql, [bound(sql, row) for row in rows] if "?1" in sql else rows).rowcount
 
     def rows_of_bytes(self, name: str, values: Collection[bytes], *first: Any) -> list[Row]:
         return rows_of_bytes(self.cursor, name, values, *first)
@@ -103,7 +104,7 @@ class SQLiteTransaction:
         return {record.seq: record for record in self._records(seqs)} if seqs else {}
 
     def _records(self, seqs: Collection[int]) -> list[Record]:
-        return [record_from(row) for row in named(self.cursor.execute(SQL["lock"], (json_array(seqs),)))]
+        return [record_from(row) for row in named(execute(self.cursor, "lock", json_array(seqs)))]
 
     def _records_in_order(self, rows: Sequence[Row]) -> list[Record]:
         """Of rows that begin with a seq; a find's order is the order in which jobs become claimable."""
@@ -331,7 +332,7 @@ class SQLiteTransaction:
 def write_tally(cursor: Cursor, tally: Mapping[tuple[str, str], int]) -> None:
     for (queue, state), jobs in tally.items():
         if jobs:
-            cursor.execute(SQL["write.tally"], (queue, str(state), jobs))
+            execute(cursor, "write.tally", queue, str(state), jobs)
 
 
 def rows_of_bytes(cursor: Cursor, name: str, values: Collection[bytes], *first: Any) -> list[Row]:
@@ -342,5 +343,6 @@ def rows_of_bytes(cursor: Cursor, name: str, values: Collection[bytes], *first: 
         part = rest[start : start + VALUES_A_STATEMENT]
         # Padded to a power of two, so that few texts are ever prepared.
         size = 1 << (len(part) - 1).bit_length()
-        found += cursor.execute(with_marks(name, size), [*first, *part, *[None] * (size - len(part))])
+        sql = with_marks(name, size, after=len(first))
+        found += cursor.execute(sql, bound(sql, [*first, *part, *[None] * (size - len(part))]))
     return found

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.stores.sqlite.changes import FileChanges
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import SQL, bound
 from holdfast.stores.wakeup import Wakeups
 
 COMMIT_SECONDS: Final = 0.001
@@ -204,7 +204,8 @@ class Watch:
         active = set(queues) - self._paused
         if len(active) > LOOK_QUEUES:
             return active
-        rows = self._connection.execute(SQL["wait.queues_after"], (place, json.dumps(list(active))))
+        sql = SQL["wait.queues_after"]
+        rows = self._connection.execute(sql, bound(sql, (place, json.dumps(list(active)))))
         return {queue for (queue,) in rows}
 
 
