@@ -13,6 +13,7 @@ from holdfast.cli.database import add_url, checked, patiently, url_of
 from holdfast.cli.exits import Exit
 from holdfast.core.errors import Unavailable, UsageError
 from holdfast.rpc.installed import require_grpc
+from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
 from holdfast.telemetry import configure
 from holdfast.wiring import without_password
 
@@ -29,7 +30,6 @@ DESCRIPTION: Final = """Serve the gRPC API taskqueue.v1 on a database: jobs that
 several servers may share them. SIGTERM or Ctrl-C: no new calls, those that are being served and jobs that run may end,
 what is left is handed back. A second time: stop at once."""
 DEFAULT_LISTEN: Final = "127.0.0.1:50051"
-DEFAULT_SLOTS: Final = 6
 PATIENCE_SECONDS: Final = 60.0
 LOG_FORMS: Final = ("json", "text")
 LOG: Final = logging.getLogger("holdfast.cli")
@@ -55,9 +55,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--slots",
         type=slots,
-        default=DEFAULT_SLOTS,
+        default=TOTAL_WORKER_SLOTS,
         metavar="N",
-        help=f"jobs at a time; 0: take jobs and leave them to other servers; default: {DEFAULT_SLOTS}",
+        help=f"jobs at a time; 0: take jobs and leave them to other servers; default: {TOTAL_WORKER_SLOTS}",
     )
     parser.add_argument("--log", choices=LOG_FORMS, default=LOG_FORMS[0], help=f"default: {LOG_FORMS[0]}")
     add_url(parser, patience_seconds=PATIENCE_SECONDS)

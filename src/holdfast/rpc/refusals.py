@@ -82,10 +82,6 @@ def key_conflict(key: str, *, job_id: str) -> Refusal:
     )
 
 
-def exhausted(message: str, *, job_id: str = "") -> Refusal:
-    return Refusal(Code.RESOURCE_EXHAUSTED, message, job_id=job_id)
-
-
 def unavailable(message: str, *, job_id: str = "") -> Refusal:
     return Refusal(Code.UNAVAILABLE, message, job_id=job_id)
 
