@@ -5,9 +5,10 @@ nobody runs, the queue. The search goes on when the call that started it is canc
 nobody else's hands. What it finds for a caller that has gone is kept for the next one.
 
 C1. A job is assigned only after its move QUEUED → RUNNING was applied. A move that comes too late is an expected race.
-C2. A dequeued ID whose move could not be asked for is kept and tried first. The queue is told when an ID is out of our
-    hands; one that we take to the grave it gives to our successor. A dequeued job that is RUNNING although no worker
-    has it was on its way to one, and is handed out as well.
+C2. A dequeued ID whose move could not be asked for is kept and tried first. The queue is told of an ID when its job has
+    ended; what we take to the grave before, it gives to our successor. What it gives back while we look after it is
+    passed over. A dequeued job that is RUNNING although no worker has it was on its way to one, or lost with one, and
+    is handed out as well.
 C3. A RUNNING job that nobody runs stays RUNNING and is handed to a later FetchWork, three times at most; then it is
     FAILED with WORKER_LOST.
 C4. The envelope is stored before the status is moved, and the status becomes that of the stored envelope, whoever
@@ -80,7 +81,7 @@ class WorkCoordinator:
         self._in_hand: set[str] = set()
         """What searches have now, until it is handed out."""
         self._settled: list[str] = []
-        """Out of our hands, and the queue not told yet."""
+        """Ended, and the queue not told yet."""
         self._searches: set[asyncio.Task[Found | None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
@@ -120,7 +121,6 @@ class WorkCoordinator:
             return internal.FetchWorkResponse(assigned=False, retry_after_ms=HINT_MS)
         self._registry.hand_out(found.job_id, worker_id)
         self._in_hand.discard(found.job_id)
-        self._settled.append(found.job_id)
         return internal.FetchWorkResponse(assigned=True, job_id=found.job_id, spec=found.spec)
 
     async def report_work_outcome(
@@ -133,7 +133,7 @@ class WorkCoordinator:
             raise conflict("the job is QUEUED: no worker was given it", job_id=job_id)
         envelope, reason = envelopes.reported(request)
         if record.summary.status in TERMINAL:
-            self._registry.end(job_id)
+            self._forget(job_id)
             return self._late(request, record.summary.status, envelope.terminal_status)
         if record.summary.cancel_requested:
             envelope, reason = envelopes.canceled(job_id, REQUESTED, runtime_ms=request.runtime_ms), ""
@@ -188,8 +188,8 @@ class WorkCoordinator:
                 found = await self._take(lost.job_id, self._brief(lost.job_id))
             elif (dequeued := await self._dequeue(asker)) is None:
                 return None
-            elif dequeued in self._in_hand or dequeued in self._held:
-                continue  # Twice in the queue, or given back by it while we have it: it is being looked after.
+            elif self._has(dequeued):
+                continue  # Twice in the queue, or given back by it while its job runs: it is being looked after.
             else:
                 found = await self._take(dequeued, self._begin(dequeued))
             if found is not None:
@@ -205,9 +205,10 @@ class WorkCoordinator:
         finally:
             if found is None:
                 self._in_hand.discard(job_id)
-        if found is None:
-            self._settled.append(job_id)
         return found
+
+    def _has(self, job_id: str) -> bool:
+        return job_id in self._in_hand or job_id in self._held or self._registry.knows(job_id)
 
     async def _dequeue(self, asker: Asker) -> str | None:
         if asyncio.get_running_loop().time() >= asker.until:
@@ -234,6 +235,7 @@ class WorkCoordinator:
             answer = await self._jobs.transition_job_status(move)
         except Refusal as refusal:
             if refusal.code is grpc.StatusCode.NOT_FOUND:
+                self._forget(job_id)
                 anomaly(self._log, "in the queue, and no such job", job_id=job_id, method="FetchWork")
                 return None
             self._held[job_id] = None
@@ -244,6 +246,8 @@ class WorkCoordinator:
             status = public.JobStatus.Name(answer.current_status)
             extra = {"event": "dispatch_race", "method": "FetchWork", "job_id": job_id, "current_status": status}
             self._log.info("dequeued, and not QUEUED any more: not assigned", extra=extra)
+            if answer.current_status in TERMINAL:
+                self._forget(job_id)
             return None
         return await self._brief(job_id)
 
@@ -252,14 +256,14 @@ class WorkCoordinator:
         try:
             record = await self._jobs.get_job_record(internal.GetJobRecordRequest(job_id=job_id))
             if record.summary.status != public.RUNNING:
-                self._registry.end(job_id)
+                self._forget(job_id)
                 return None
             if record.summary.cancel_requested:
                 await self._end(envelopes.canceled(job_id, REQUESTED), "")
                 return None
         except Refusal as refusal:
             if refusal.code is grpc.StatusCode.NOT_FOUND:
-                self._registry.end(job_id)
+                self._forget(job_id)
                 anomaly(self._log, "RUNNING, and no such job", job_id=job_id, method="FetchWork")
                 return None
             self._registry.add_lost(job_id)
@@ -287,10 +291,15 @@ class WorkCoordinator:
             job_id=job_id, expected_from_status=public.RUNNING, to_status=status, actor=ACTOR, reason=reason
         )
         answer = await self._jobs.transition_job_status(move)
-        self._registry.end(job_id)
+        self._forget(job_id)
         if answer.current_status != status:
             self._say_race(job_id, status, answer.current_status)
         return answer.current_status
+
+    def _forget(self, job_id: str) -> None:
+        """It has ended: only now is there nothing that a successor would have to know."""
+        self._registry.end(job_id)
+        self._settled.append(job_id)
 
     def _late(
         self,

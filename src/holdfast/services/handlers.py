@@ -17,7 +17,7 @@ CREATED_KEY: Final = "holdfast-created"
 HOLDING_KEY: Final = "holdfast-holding"
 """Beside a WorkerHeartbeat: the jobs that the worker has, with commas between them."""
 SETTLED_KEY: Final = "holdfast-settled"
-"""Beside a DequeueJob: the IDs that the caller has no more in its hands, with commas between them."""
+"""Beside a DequeueJob: the IDs whose jobs have ended, with commas between them."""
 
 SERVICES: Final = {
     "job": internal.DESCRIPTOR.services_by_name["JobInternalService"],

@@ -49,8 +49,8 @@ class Queue(Protocol):
     ) -> internal.DequeueJobResponse:
         """Waits a little where there is nothing. ``seconds_left``: how long the caller waits for the answer.
 
-        ``settled``: what became of these IDs is known to others now than the caller. Who says so, even of none, gets an
-        ID that it never settles back into the queue.
+        ``settled``: the jobs of these IDs have ended. Who says so, even of none, gets an ID that it has not settled for
+        some time once more.
         """
         ...
 

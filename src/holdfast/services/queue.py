@@ -5,7 +5,7 @@ Q2. An ID is popped only in the same step in which its asker goes on: never for 
     waited, nor for one that has under 200 ms left. An asker that goes without passes the wake-up on.
 Q3. Nobody waits longer than 700 ms, and nobody waits while there is a job.
 Q4. An ID that was given to a caller which settles its IDs, and was not settled for 5 s, is in front of the queue again:
-    the caller was killed with it in its hands. Whoever takes it finds out whether its job was started.
+    the caller may have been killed since. Whoever takes it knows that its job runs, or finds out.
 """
 
 import asyncio
