@@ -127,7 +127,12 @@ class Gateway:
     # Cancel
 
     async def _remove(self, job_id: str) -> bool:
-        answer = await self._queue.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
+        try:
+            answer = await self._queue.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
+        except Refusal as refusal:
+            # It may be removed, and only the answer lost.
+            await self._enqueue_again(job_id)
+            raise unavailable(f"not canceled, try again: {refusal.message}", job_id=job_id) from refusal
         return answer.removed
 
     async def _cancel_removed(self, request: public.CancelJobRequest) -> public.JobStatus.ValueType:

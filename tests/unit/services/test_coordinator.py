@@ -449,6 +449,7 @@ async def test_c2_what_has_ended_is_settled_with_the_next_question(parts: Parts)
 
 async def test_c2_a_lost_job_that_nobody_has_taken_yet_outlives_its_coordinator(parts: Parts) -> None:
     job_id = await running(parts)
+    assert not (await parts.fetch()).assigned  # the queue has been told all that there is to tell
     await parts.lose_worker()
     parts.restart_coordinator()
     parts.clock.advance(5)

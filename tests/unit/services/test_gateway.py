@@ -146,7 +146,10 @@ async def test_w2_the_envelope_is_there_before_the_status_is_terminal(parts: Par
     assert (await cancel).current_status == public.CANCELED
 
 
-@pytest.mark.parametrize(("door", "method"), [("results", "store_result"), ("jobs", "transition_job_status")])
+@pytest.mark.parametrize(
+    ("door", "method"),
+    [("queue", "remove_job_if_present"), ("results", "store_result"), ("jobs", "transition_job_status")],
+)
 @pytest.mark.parametrize("fault", ["before", "after"])
 async def test_w2_a_queued_cancel_that_cannot_be_finished_leaves_a_queued_job(
     parts: Parts, door: str, method: str, fault: str
