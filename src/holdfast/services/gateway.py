@@ -10,6 +10,7 @@ W4. A terminal status without its envelope is UNAVAILABLE, and an anomaly in the
 """
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 import grpc
@@ -130,8 +131,9 @@ class Gateway:
         try:
             answer = await self._queue.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
         except Refusal as refusal:
-            # It may be removed, and only the answer lost.
-            await self._enqueue_again(job_id)
+            # It may be removed, and only the answer lost. A queue that is away for this too gives it back itself (Q4).
+            with suppress(Refusal):
+                await self._enqueue(job_id)
             raise unavailable(f"not canceled, try again: {refusal.message}", job_id=job_id) from refusal
         return answer.removed
 
@@ -168,12 +170,14 @@ class Gateway:
         return _cancel_answer(request.job_id, answer.current_status)
 
     async def _enqueue_again(self, job_id: str) -> None:
-        request = internal.EnqueueJobRequest(job_id=job_id, enqueued_at_ms=self._clock())
         try:
-            await self._queue.enqueue_job(request)
+            await self._enqueue(job_id)
         except Refusal as refusal:
             words = f"QUEUED, and in no queue: enqueueing it again failed: {refusal.message}"
             anomaly(self._log, words, job_id=job_id, method="CancelJob")
+
+    async def _enqueue(self, job_id: str) -> None:
+        await self._queue.enqueue_job(internal.EnqueueJobRequest(job_id=job_id, enqueued_at_ms=self._clock()))
 
     # Reads
 

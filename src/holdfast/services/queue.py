@@ -5,7 +5,8 @@ Q2. An ID is popped only in the same step in which its asker goes on: never for 
     waited, nor for one that has under 200 ms left. An asker that goes without passes the wake-up on.
 Q3. Nobody waits longer than 700 ms, and nobody waits while there is a job.
 Q4. An ID that was given to a caller which settles its IDs, and was not settled for 5 s, is in front of the queue again:
-    the caller may have been killed since. Whoever takes it knows that its job runs, or finds out.
+    the caller may have been killed since. Whoever takes it knows that its job runs, or finds out. So it is with an ID
+    that was removed: a cancel may not have come to its end.
 """
 
 import asyncio
@@ -65,8 +66,7 @@ class FifoQueue:
             if self._waiting:
                 job_id, _ = self._waiting.popitem(last=False)
                 if settled is not None:
-                    self._unsettled[job_id] = self._stopwatch()
-                    self._unsettled.move_to_end(job_id)
+                    self._remember(job_id)
                 return internal.DequeueJobResponse(found=True, job_id=job_id)
             await self._wait(loop, until)
         self._wake_one()
@@ -76,7 +76,13 @@ class FifoQueue:
         self, request: internal.RemoveJobIfPresentRequest
     ) -> internal.RemoveJobIfPresentResponse:
         removed = self._waiting.pop(check_job_id(request.job_id), None) is not None
+        if removed:
+            self._remember(request.job_id)
         return internal.RemoveJobIfPresentResponse(removed=removed)
+
+    def _remember(self, job_id: str) -> None:
+        self._unsettled[job_id] = self._stopwatch()
+        self._unsettled.move_to_end(job_id)
 
     def _settle(self, settled: Sequence[str]) -> None:
         for job_id in settled:

@@ -178,6 +178,27 @@ async def test_w2_a_cancel_that_was_not_finished_wins_even_if_nobody_repeats_it(
     assert (await parts.result(job_id)).terminal_status == public.CANCELED
 
 
+@pytest.mark.parametrize(
+    ("door", "method", "status"),
+    [("results", "store_result", "DONE"), ("jobs", "transition_job_status", "CANCELED")],
+)
+async def test_w2_a_gateway_that_is_killed_in_a_queued_cancel_leaves_a_job_that_ends(
+    parts: Parts, door: str, method: str, status: str
+) -> None:
+    job_id = await parts.submit()
+    hold = getattr(parts, door).hold(method)
+    cancel = asyncio.ensure_future(parts.cancel(job_id))
+    await hold.reached.wait()
+    cancel.cancel()
+    await asyncio.gather(cancel, return_exceptions=True)
+    parts.clock.advance(5)
+    await parts.heartbeat()
+    assert (await parts.fetch()).job_id == job_id
+    await parts.report(job_id)
+    assert await parts.status(job_id) == status
+    assert (await parts.result(job_id)).terminal_status == public.JobStatus.Value(status)
+
+
 async def test_w2_a_job_that_could_not_be_enqueued_again_is_an_anomaly(parts: Parts, events: Events) -> None:
     job_id = await parts.submit()
     parts.results.fail("store_result")

@@ -1,4 +1,4 @@
-"""The queue: Q1 to Q3."""
+"""The queue: Q1 to Q4."""
 
 import asyncio
 
@@ -151,4 +151,16 @@ async def test_q4_who_does_not_settle_takes_an_id_for_good() -> None:
     job_id = await enqueue(queue)
     assert await dequeue(queue) == job_id
     clock.advance(60)
+    assert await settle(queue) == ""
+
+
+async def test_q4_an_id_that_was_removed_and_not_settled_is_in_front_again() -> None:
+    clock = Clock()
+    queue = FifoQueue(stopwatch=clock.stopwatch)
+    kept, settled = await enqueue(queue), await enqueue(queue)
+    for job_id in (kept, settled):
+        assert (await queue.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))).removed
+    assert await settle(queue, settled) == ""
+    clock.advance(5)
+    assert await settle(queue) == kept
     assert await settle(queue) == ""
