@@ -162,9 +162,12 @@ class WorkCoordinator:
             summary = f"{WORKER_LOST}: handed out {lost.deliveries} times, and the worker was lost each time"
             try:
                 await self._end(envelopes.failed(lost.job_id, WORKER_LOST, summary=summary), WORKER_LOST)
-            except Refusal:
-                self._registry.add_lost(lost.job_id)
-                raise
+            except Refusal as refusal:
+                if refusal.code is not grpc.StatusCode.NOT_FOUND:
+                    self._registry.add_lost(lost.job_id)
+                    raise
+                self._forget(lost.job_id)
+                anomaly(self._log, "RUNNING, and no such job", job_id=lost.job_id, method="WorkerHeartbeat")
 
     async def _watch_workers(self) -> None:
         while True:

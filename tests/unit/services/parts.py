@@ -104,6 +104,10 @@ class Parts:
         self.registry = Registry(stopwatch=self.clock.stopwatch)
         self.coordinator = self._coordinator()
 
+    def restart_job_table(self) -> None:
+        """A new one, which has no job."""
+        self.job_table = self.jobs.part = JobTable(log=LOG, clock=self.clock.now_ms)
+
     def _coordinator(self) -> WorkCoordinator:
         return WorkCoordinator(
             jobs=cast(Jobs, self.jobs),

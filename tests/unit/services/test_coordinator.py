@@ -224,6 +224,20 @@ async def test_c3_a_lost_job_that_cannot_be_ended_yet_is_ended_later(parts: Part
     assert (await parts.read(job_id)).failure_reason == "WORKER_LOST"
 
 
+async def test_c3_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_forgotten(
+    parts: Parts, events: Events
+) -> None:
+    job_id = await running(parts)
+    for _ in range(limits.MAX_REDELIVERIES):
+        await parts.lose_worker()
+        await parts.heartbeat()
+        assert (await parts.fetch()).job_id == job_id
+    parts.restart_job_table()
+    await parts.lose_worker()
+    assert not parts.registry.knows(job_id)
+    assert events.job_ids("consistency_anomaly") == [job_id]
+
+
 async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(parts: Parts) -> None:
     job_id = await running(parts)
     for _ in range(3):  # it never falls silent, and says that it has nothing
