@@ -10,6 +10,7 @@ may also name the jobs that the worker has. That is how this table is right agai
 
 G1. A job is with one worker, or lost, or not here at all.
 G2. A lost job's number of deliveries is kept until the job has ended.
+G3. A worker is lost by its own silence: while this process stood still, it could not hear anybody.
 """
 
 from collections import OrderedDict
@@ -22,6 +23,8 @@ from holdfast.rpc import limits
 from holdfast.services.clock import Stopwatch
 
 TIMEOUT_SECONDS: Final = limits.WORKER_TIMEOUT_MS / 1000
+PAUSE_SECONDS: Final = TIMEOUT_SECONDS / 2
+"""A look at the workers that comes so late shows that this process was stopped, or its machine."""
 ON_ITS_WAY_SECONDS: Final = (limits.FETCH_WORK_DEADLINE_MS + limits.WORKER_HEARTBEAT_DEADLINE_MS) / 1000
 """How old the news may be: an answer travels for as long as its call lasts, and so does a heartbeat."""
 
@@ -54,6 +57,16 @@ class Registry:
         self._holders: dict[str, str] = {}
         self._deliveries: dict[str, int] = {}
         self._lost: OrderedDict[str, None] = OrderedDict()
+
+    def now(self) -> float:
+        return self._stopwatch()
+
+    def forgive_pause(self, *, since: float) -> None:
+        """If we have stood still since then, we have heard nobody: their silence is ours, and counts from now on."""
+        now = self._stopwatch()
+        if now - since > PAUSE_SECONDS:
+            for worker in self._workers.values():
+                worker.seen_at = now
 
     def is_alive(self, worker_id: str) -> bool:
         worker = self._workers.get(worker_id)

@@ -28,6 +28,18 @@ def test_a_worker_lives_for_4000_ms_after_its_last_heartbeat(registry: Registry,
     assert registry.is_alive("w")
 
 
+def test_after_a_pause_of_our_own_a_worker_has_its_4000_ms_again(registry: Registry, clock: Clock) -> None:
+    began = registry.now()
+    clock.advance(60)
+    registry.forgive_pause(since=began)
+    assert registry.expire() == {}
+    for _ in range(2):
+        began = registry.now()
+        clock.advance(2)
+        registry.forgive_pause(since=began)
+    assert registry.expire() == {"w": []}
+
+
 def test_g1_the_jobs_of_a_silent_worker_are_lost_and_taken_once(registry: Registry, clock: Clock) -> None:
     registry.hand_out("a", "w")
     registry.hand_out("b", "w")
