@@ -6,7 +6,8 @@ may be killed at any instant, and several of them may work on one database.
 
 D1. SubmitJob answers after the commit. What it has accepted survives every crash.
 D2. The same key with the same spec is the same job, for as long as the engine keeps keys (24 h), across restarts.
-D3. A database that does not answer is UNAVAILABLE before the default deadline of the method has passed.
+D3. A database that does not answer is UNAVAILABLE before the default deadline of the method has passed; ListJobs, which
+    may have much to read, has until shortly before the deadline of the call.
 D4. A cancel reaches a job that runs in this process at once, and one that runs in another with its next heartbeat.
 """
 
@@ -56,6 +57,8 @@ LOG: Final = logging.getLogger("holdfast.rpc")
 NAME: Final = "durable"
 ANSWER_FRACTION: Final = 0.8
 """Of a method's deadline is how long the database is waited for (D3)."""
+ANSWER_SECONDS: Final = 0.1
+"""What ListJobs leaves of its caller's time to say that the database takes longer; a tenth where that is less."""
 WORKER_GRACE_SECONDS: Final = 5.0
 
 Answer = TypeVar("Answer")
@@ -240,11 +243,14 @@ class Methods:
         (now,) = await self._store.read([job_id])
         return _cancel_answer(_found(job_id, now), is_already_terminal=answer.outcome is CancelOutcome.ALREADY_ENDED)
 
-    async def list_jobs(self, request: public.ListJobsRequest, _: Call) -> public.ListJobsResponse:
+    async def list_jobs(self, request: public.ListJobsRequest, call: Call) -> public.ListJobsResponse:
         statuses = checks.check_statuses("status_filter", request.status_filter)
         offset, size = checks.check_page(request.page)
         sort = checks.check_sort(request.sort)
-        return await _in_time("ListJobs", list_jobs(self._store, statuses, offset=offset, size=size, sort=sort))
+        answer = list_jobs(self._store, statuses, offset=offset, size=size, sort=sort)
+        left = call.seconds_left()
+        patience = None if left is None else left - min(ANSWER_SECONDS, left / 10)
+        return await _in_time("ListJobs", answer, patience_seconds=patience)
 
     async def _read(self, method: str, *ids: UUID) -> list[Job | None]:
         return await _in_time(method, self._store.read(ids))
@@ -266,10 +272,11 @@ def _patience_seconds(method: str) -> float:
     return limits.PUBLIC_DEADLINES_MS[method] / 1000 * ANSWER_FRACTION
 
 
-async def _in_time(method: str, answer: Awaitable[Answer]) -> Answer:
+async def _in_time(method: str, answer: Awaitable[Answer], *, patience_seconds: float | None = None) -> Answer:
+    patience = _patience_seconds(method) if patience_seconds is None else patience_seconds
     try:
-        async with asyncio.timeout(_patience_seconds(method)):
+        async with asyncio.timeout(patience):
             return await answer
     except TimeoutError:
-        advice = "try again, or nearer to the start, or by status" if method == "ListJobs" else "try again"
-        raise unavailable(f"the database did not answer within {_patience_seconds(method):g} s; {advice}") from None
+        advice = "with a later deadline, or nearer to the start, or by status" if method == "ListJobs" else "again"
+        raise unavailable(f"the database did not answer within {patience:.1f} s; try {advice}") from None
