@@ -136,7 +136,7 @@ class WorkCoordinator:
             self._forget(job_id)
             return self._late(request, record.summary.status, envelope.terminal_status)
         if record.summary.cancel_requested:
-            envelope, reason = envelopes.canceled(job_id, REQUESTED, runtime_ms=request.runtime_ms), ""
+            envelope, reason = envelopes.canceled(job_id, _why(record), runtime_ms=request.runtime_ms), ""
         status = await self._end(envelope, reason)
         return internal.ReportWorkOutcomeResponse(accepted=status == envelope.terminal_status)
 
@@ -171,6 +171,9 @@ class WorkCoordinator:
 
     async def _watch_workers(self) -> None:
         while True:
+            began = self._registry.now()
+            await asyncio.sleep(WATCH_SECONDS)
+            self._registry.forgive_pause(since=began)
             try:
                 await self.look_after_workers()
             except Refusal as refusal:
@@ -178,7 +181,6 @@ class WorkCoordinator:
                 self._log.warning("a lost job cannot be ended yet: %s", refusal.message, extra=extra)
             except Exception:
                 self._log.exception("looking after the workers failed", extra={"event": "unexpected"})
-            await asyncio.sleep(WATCH_SECONDS)
 
     # Looking for a job
 
@@ -262,7 +264,7 @@ class WorkCoordinator:
                 self._forget(job_id)
                 return None
             if record.summary.cancel_requested:
-                await self._end(envelopes.canceled(job_id, REQUESTED), "")
+                await self._end(envelopes.canceled(job_id, _why(record)), "")
                 return None
         except Refusal as refusal:
             if refusal.code is grpc.StatusCode.NOT_FOUND:
@@ -319,6 +321,11 @@ class WorkCoordinator:
         words, name = "%s comes too late: the job is %s", public.JobStatus.Name
         extra = {"event": "terminal_race", "method": "ReportWorkOutcome", "job_id": job_id}
         self._log.info(words, name(wanted), name(current), extra={**extra, "current_status": name(current)})
+
+
+def _why(record: internal.GetJobRecordResponse) -> str:
+    """The reason of a requested cancel: an open job's record has it for its failure_reason."""
+    return record.failure_reason or REQUESTED
 
 
 def _check_holding(holding: Sequence[str]) -> None:

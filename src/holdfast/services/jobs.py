@@ -57,6 +57,7 @@ class Job:
     is_shared: bool = False
     """More than one call has been given it."""
     failure_reason: str = ""
+    cancel_reason: str = ""
 
     def summary(self) -> public.JobSummary:
         return public.JobSummary(
@@ -114,8 +115,10 @@ class JobTable:
         return internal.DeleteJobIfStatusResponse(deleted=True, current_status=job.status)
 
     async def get_job_record(self, request: internal.GetJobRecordRequest) -> internal.GetJobRecordResponse:
+        """While the job is open, its failure_reason is why it is to be canceled: it has no other yet."""
         job = self._get(request.job_id)
-        return internal.GetJobRecordResponse(summary=job.summary(), failure_reason=job.failure_reason, spec=job.spec)
+        reason = job.failure_reason if job.status in TERMINAL else job.cancel_reason
+        return internal.GetJobRecordResponse(summary=job.summary(), failure_reason=reason, spec=job.spec)
 
     async def list_job_records(self, request: internal.ListJobRecordsRequest) -> internal.ListJobRecordsResponse:
         statuses = check_statuses("status_filter", request.status_filter)
@@ -146,6 +149,8 @@ class JobTable:
         self._move(job, request.to_status)
         if request.to_status == public.FAILED:
             job.failure_reason = request.reason
+        if request.expected_from_status == public.QUEUED and request.to_status == public.CANCELED:
+            job.is_cancel_requested = True
         return internal.TransitionJobStatusResponse(applied=True, current_status=job.status)
 
     async def set_cancel_requested(
@@ -156,6 +161,8 @@ class JobTable:
         is_open = job.status not in TERMINAL
         if is_open:
             job.is_cancel_requested = request.cancel_requested
+            # The first reason that was given stays, as the cancel does.
+            job.cancel_reason = (job.cancel_reason or request.reason) if request.cancel_requested else ""
         return internal.SetCancelRequestedResponse(applied=is_open, current_status=job.status)
 
     def _get(self, job_id: str) -> Job:

@@ -246,6 +246,19 @@ async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(
     assert (await parts.fetch()).job_id == job_id
 
 
+async def test_c3_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, events: Events) -> None:
+    await running(parts)
+    parts.coordinator.start()
+    await asyncio.sleep(0)
+    parts.clock.advance(60)
+    async with asyncio.timeout(10):
+        while not parts.registry.is_alive("w1"):
+            await asyncio.sleep(0.01)
+    await parts.coordinator.look_after_workers()
+    await parts.coordinator.stop()
+    assert events.job_ids("worker_lost") == []
+
+
 async def test_c4_the_first_report_of_a_lost_and_a_second_worker_wins(parts: Parts, events: Events) -> None:
     job_id = await running(parts)
     await parts.lose_worker()
@@ -319,21 +332,24 @@ async def test_c4_a_cancel_between_envelope_and_status_does_not_part_them(parts:
 
 async def test_c5_a_cancel_before_the_report_wins_over_it(parts: Parts) -> None:
     job_id = await running(parts)
+    await parts.cancel(job_id, "changed my mind")
     await parts.cancel(job_id)
+    assert (await parts.read(job_id)).failure_reason == ""
     assert await parts.report(job_id, runtime_ms=7)
     result = await parts.result(job_id)
     assert (result.terminal_status, result.output_bytes, result.runtime_ms) == (public.CANCELED, b"", 7)
     assert result.checksum == NO_BYTES_CHECKSUM
-    assert "cancel" in result.output_summary
+    assert result.output_summary == "canceled: changed my mind"
 
 
 async def test_c5_a_lost_job_whose_cancel_was_requested_is_canceled_and_not_run_again(parts: Parts) -> None:
     job_id, next_one = await running(parts), await parts.submit()
-    await parts.cancel(job_id)
+    await parts.cancel(job_id, "changed my mind")
     await parts.lose_worker()
     await parts.heartbeat("w2")
     assert (await parts.fetch("w2")).job_id == next_one
     assert await parts.status(job_id) == "CANCELED"
+    assert (await parts.result(job_id)).output_summary == "canceled: changed my mind"
 
 
 async def test_c5_a_cancel_that_cannot_be_written_yet_is_written_later(parts: Parts) -> None:

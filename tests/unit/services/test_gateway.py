@@ -125,6 +125,7 @@ async def test_w2_a_queued_job_is_canceled_with_its_envelope(parts: Parts) -> No
     answer = await parts.cancel(job_id, "not needed")
     assert (answer.accepted, answer.current_status, answer.already_terminal) == (True, public.CANCELED, False)
     assert len(parts.fifo) == 0
+    assert (await parts.read(job_id)).cancel_requested
     result = await parts.result(job_id)
     assert (result.result_ready, result.terminal_status) == (True, public.CANCELED)
     assert "not needed" in result.output_summary
