@@ -5,7 +5,7 @@ each gets a submit in turn, and what concerns a job goes to its owner by the sta
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import grpc.aio
@@ -41,12 +41,12 @@ def make_request(*, job_ms: int, payload_bytes: int) -> SubmitJobRequest:
 
 
 class Connections:
-    """A channel to each target, kept open."""
+    """One client's: a channel to each target, kept open. ``turns`` is common to all clients of a generator."""
 
-    def __init__(self, targets: Sequence[str]) -> None:
+    def __init__(self, targets: Sequence[str], turns: Iterator[int]) -> None:
         self._channels = [grpc.aio.insecure_channel(target, options=OWN_CONNECTION) for target in targets]
         self.stubs = [TaskQueuePublicServiceStub(channel) for channel in self._channels]
-        self._turn = 0
+        self._turns = turns
 
     async def connect(self) -> None:
         for channel in self._channels:
@@ -58,8 +58,7 @@ class Connections:
             await channel.close()
 
     def next_for_submit(self) -> int:
-        self._turn = (self._turn + 1) % len(self.stubs)
-        return self._turn
+        return next(self._turns) % len(self.stubs)
 
     def owner_of(self, job_id: str) -> int:
         return owner(job_id, len(self.stubs))

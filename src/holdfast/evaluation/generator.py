@@ -10,7 +10,8 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -27,32 +28,39 @@ YOUNG_OBJECTS: Final = 50_000
 
 class Generator:
     def __init__(self) -> None:
-        self._connections: Sequence[Connections] = ()
-        self._targets = 0
+        self._connections: list[Connections] = []
+        self._targets: Sequence[str] = ()
+        self._turns: Iterator[int] = count()
         self._tally: Tally | None = None
 
     async def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         answers: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
             "connect": self.connect,
+            "clients": self.clients,
             "run": self.run,
             "cancel": self.cancel,
             "slots": self.slots,
         }
         return await answers[order.pop("do")](**order)
 
-    async def connect(self, *, targets: list[str], connections: int = 1) -> dict[str, Any]:
-        """``connections``: how many the clients share; as many as clients gives each its own."""
+    async def connect(self, *, targets: list[str]) -> dict[str, Any]:
         await self.close()
-        self._targets = len(targets)
-        self._connections = [Connections(targets) for _ in range(connections)]
-        for one in self._connections:
-            await asyncio.wait_for(one.connect(), CONNECT_SECONDS)
+        self._targets, self._turns = targets, count()
+        return await self.clients(connections=1)
+
+    async def clients(self, *, connections: int) -> dict[str, Any]:
+        """So many to each target from now on: as many as clients, so that each has its own."""
+        while len(self._connections) > connections:
+            await self._connections.pop().close()
+        more = [Connections(self._targets, self._turns) for _ in range(connections - len(self._connections))]
+        self._connections += more
+        await asyncio.wait_for(asyncio.gather(*(one.connect() for one in more)), CONNECT_SECONDS)
         return {}
 
     async def run(
         self, *, cell: dict[str, Any], starts_at: float, opens_at: float, closes_at: float, seed: str
     ) -> dict[str, Any]:
-        self._tally = Tally(Window(opens_at=opens_at, closes_at=closes_at), targets=self._targets)
+        self._tally = Tally(Window(opens_at=opens_at, closes_at=closes_at), targets=len(self._targets))
         load = Load(msgspec.convert(cell, Cell), self._tally, self._connections, seed=seed)
         await load.run(starts_at=starts_at)
         return self._tally.data()
@@ -71,7 +79,7 @@ class Generator:
     async def slots(self, *, jobs: int, job_ms: int) -> dict[str, Any]:
         """When each of many jobs that were submitted at once was started."""
         now = time.monotonic()
-        tally = Tally(Window(opens_at=now, closes_at=now), targets=self._targets)
+        tally = Tally(Window(opens_at=now, closes_at=now), targets=len(self._targets))
         caller = Caller(self._connections[0], tally)
         request = make_request(job_ms=job_ms, payload_bytes=0)
         await asyncio.gather(*(caller.submit(request) for _ in range(jobs)))
@@ -81,8 +89,8 @@ class Generator:
         return {"starts_ms": starts, "errors": dict(tally.errors)}
 
     async def close(self) -> None:
-        for one in self._connections:
-            await one.close()
+        while self._connections:
+            await self._connections.pop().close()
 
 
 async def main() -> None:

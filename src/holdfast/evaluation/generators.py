@@ -43,8 +43,13 @@ class Generators:
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes]
 
-    async def connect(self, targets: Sequence[str], *, connections: int = 1) -> None:
-        await self._all({"do": "connect", "targets": list(targets), "connections": connections})
+    async def connect(self, targets: Sequence[str]) -> None:
+        await self._all({"do": "connect", "targets": list(targets)})
+
+    async def open_connections(self, cell: Cell) -> None:
+        """As many to each target as the cell has clients, whatever the design; before its time begins to run."""
+        parts = shares(cell, len(self._processes))
+        await self._each([{"do": "clients", "connections": part.connections} for part in parts])
 
     async def run(
         self, cell: Cell, *, starts_at: float, opens_at: float, closes_at: float, seed: str

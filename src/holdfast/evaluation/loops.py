@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import cycle
 from random import Random
 from typing import Final
 
@@ -60,7 +61,7 @@ class Load:
         await asyncio.gather(*clients)
 
     async def _client(self, number: int) -> None:
-        caller = Caller(self._connections[number % len(self._connections)], self._tally)
+        caller = Caller(self._connections[number], self._tally)
         if self._cell.pattern == "journey":
             while not self._is_over():
                 await self._journey(caller)
@@ -84,10 +85,10 @@ class Load:
                 return
 
     async def _open(self, starts_at: float) -> None:
-        caller = Caller(self._connections[0], self._tally)
+        callers = cycle([Caller(one, self._tally) for one in self._connections])
         seconds = self._tally.window.closes_at - starts_at
         due = [starts_at + at for at in arrivals(self._cell.rate, seconds, Random(seed_of(self._seed, "due")))]
-        await fire_at(due, lambda at: self._arrive(caller, at))
+        await fire_at(due, lambda at: self._arrive(next(callers), at))
 
     async def _arrive(self, caller: Caller, due: float) -> None:
         if self._tally.window.has(due):

@@ -13,9 +13,13 @@ from msgspec import Meta, Struct
 
 from holdfast.core.errors import ConfigError
 from holdfast.rpc.limits import MAX_OUTPUT_BYTES, TOTAL_WORKER_SLOTS
+from holdfast.services.settings import MAX_SLOTS
 
 SHIPPED: Final = Path(__file__).with_name("profiles.toml")
-MAX_CLIENTS: Final = 1024
+MAX_CLIENTS: Final = 512
+"""Each has its own connection to every target: a process may have so many files open and some more."""
+OPEN_CONNECTIONS: Final = 16
+"""To each target in an open loop, which has no clients: arrivals take them in turn."""
 MAX_RATE: Final = 10_000.0
 MAX_JOB_MS: Final = 60_000
 MAX_SECONDS: Final = 600.0
@@ -56,6 +60,11 @@ class Cell(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def key(self) -> str:
         load = f"c{self.clients}" if self.loop == "closed" else f"r{self.rate:g}"
         return f"{self.workload}-{load}-j{self.job_ms}"
+
+    @property
+    def connections(self) -> int:
+        """To each target, whatever the design."""
+        return self.clients if self.loop == "closed" else OPEN_CONNECTIONS
 
     @property
     def load(self) -> str:
@@ -102,7 +111,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     measure_seconds: MeasuredSeconds
     seed: int = 0
     generators: Annotated[int, Meta(ge=1, le=MAX_GENERATORS)] = 1
-    slots: Annotated[int, Meta(ge=1, le=256)] = TOTAL_WORKER_SLOTS
+    slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] = TOTAL_WORKER_SLOTS
     workloads: Annotated[tuple[Workload, ...], Meta(min_length=1)]
 
     def cells(self) -> list[Cell]:

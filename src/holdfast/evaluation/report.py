@@ -11,7 +11,7 @@ from holdfast.evaluation.facts import Facts, read_facts
 from holdfast.evaluation.fairness import disturbed
 from holdfast.evaluation.findings import findings
 from holdfast.evaluation.folders import ANALYSIS
-from holdfast.evaluation.profiles import Cell
+from holdfast.evaluation.profiles import OPEN_CONNECTIONS, Cell
 from holdfast.evaluation.reasons import generator_notes, reasons
 from holdfast.evaluation.samples import Sample
 from holdfast.evaluation.summary import Summary
@@ -182,10 +182,11 @@ def _generator(facts: Facts, summary: Summary) -> list[Block]:
             rows.append([name, TITLES[design], *map(shown, figures), lateness])
     count = facts.profile.generators
     said = (
-        f"The same program for every design, in {count} process{'es' if count > 1 else ''} of its own; one connection"
-        " to each target, no retries, the contract's deadlines. It shares the machine with the design, and costs every"
-        " design the same CPU a request: where the machine is full this brings the designs' throughputs nearer together"
-        " than their own CPU a request is. Compare that, too."
+        f"The same program for every design, in {count} process{'es' if count > 1 else ''} of its own; every client"
+        f" has its own connection to each target (of an open loop, {OPEN_CONNECTIONS} a process take turns): Design A's"
+        " gateway, the durable server and each node of Design B have as many. No retries, the contract's deadlines. It"
+        " shares the machine with the design, and costs every design the same CPU a request: where the machine is full"
+        " this brings the designs' throughputs nearer together than their own CPU a request is. Compare that, too."
     )
     notes = generator_notes(summary)
     blocks: list[Block] = [Text(said)]

@@ -76,7 +76,6 @@ class Speed:
             await self._measure(f"{design} idle", idle, system, generators, seconds=self.sizes.idle_seconds)
             await self._rest(system)
             self.watcher.step(f"{TITLES[design]}, {MANY_CLIENTS} clients")
-            await generators.connect(system.targets, connections=MANY_CLIENTS)
             await self._measure(f"{design} many", many, system, generators, seconds=self.sizes.many_seconds)
 
     async def _rest(self, system: System) -> None:

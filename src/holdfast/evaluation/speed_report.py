@@ -12,6 +12,7 @@ from holdfast.evaluation.speed_rows import Row
 
 HEAD: Final = ("measured", "required", "figure", "95 %", "holds", "made of")
 HOW: Final = (
+    "Every client has its own connection to each server that it calls, on every side.\n"
     "SubmitJob on one node of Design B and the echo: 16 clients, requests a second. The jobs take 500 ms, so that the "
     "node's one slot sleeps and the figure is SubmitJob's alone; with jobs of 0 ms, which the node also runs in the "
     "same process, it is shown as well. The load generator is a process of its own; its CPU stands beside the "
@@ -33,11 +34,13 @@ def cells_of(row: Row) -> list[str]:
         if row.value.low is not None and row.value.high is not None:
             spread = f"{row.value.low:.2f} … {row.value.high:.2f}"
     holds = {True: "yes", False: "no", None: ""}[row.holds]
+    if not row.is_sure:
+        holds += " (interval reaches past the limit)"
     return [row.measured, row.required, figure, spread, holds, row.note]
 
 
 def _with_stress(cells: list[str]) -> list[str]:
-    return [f"**{cell}**" if cell == "no" else cell for cell in cells]
+    return [f"**no**{cell[2:]}" if cell == "no" or cell.startswith("no (") else cell for cell in cells]
 
 
 def write_speed(

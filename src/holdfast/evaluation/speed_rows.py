@@ -48,9 +48,18 @@ class Row:
             self.at_most is None or self.value.mean <= self.at_most
         )
 
+    @property
+    def is_sure(self) -> bool:
+        """Does the whole interval keep to the limit, or break it?"""
+        value = self.value
+        if value is None or value.low is None or value.high is None:
+            return True
+        limits = [limit for limit in (self.at_least, self.at_most) if limit is not None]
+        return all(limit <= value.low or value.high <= limit for limit in limits)
+
     def data(self) -> dict[str, Any]:
         value = None if self.value is None else self.value.data()
-        names = ("measured", "unit", "at_least", "at_most", "note", "holds")
+        names = ("measured", "unit", "at_least", "at_most", "note", "holds", "is_sure")
         return {**{name: getattr(self, name) for name in names}, "value": value}
 
 

@@ -71,6 +71,7 @@ async def measure(
     measure_seconds: float,
     seed: str,
 ) -> Sample:
+    await generators.open_connections(cell)
     starts_at = time.monotonic() + LEAD_SECONDS
     opens_at = starts_at + warm_up_seconds
     closes_at = opens_at + measure_seconds

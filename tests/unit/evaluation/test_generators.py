@@ -2,6 +2,7 @@ import pytest
 
 from holdfast.evaluation.generators import added, shares
 from holdfast.evaluation.histograms import Times
+from holdfast.evaluation.profiles import OPEN_CONNECTIONS
 from holdfast.evaluation.tally import Job, Tally, Window
 from tests.unit.evaluation.making import journey
 
@@ -14,6 +15,11 @@ def test_clients_are_split_and_none_is_lost() -> None:
 def test_a_rate_is_split_evenly() -> None:
     cell = journey(0, loop="open", rate=90.0)
     assert [part.rate for part in shares(cell, 3)] == [30.0, 30.0, 30.0]
+
+
+def test_every_client_has_its_own_connection() -> None:
+    assert [part.connections for part in shares(journey(7), 3)] == [3, 2, 2]
+    assert [part.connections for part in shares(journey(0, loop="open", rate=90.0), 2)] == [OPEN_CONNECTIONS] * 2
 
 
 def one_tally(milliseconds: float) -> Tally:

@@ -58,6 +58,7 @@ def test_the_quick_profile_leaves_room_within_two_minutes() -> None:
         ("job_ms = [0, 50]", "job_ms = [0, 50]\nmix = { submit = 1 }", "a journey has no mix"),
         ("job_ms = [0, 50]", "job_ms = []", "job_ms"),
         ("rounds = 2", "rounds = 0", "rounds"),
+        ("rounds = 2", "rounds = 2\nslots = 129", "slots"),
         ("rounds = 2", "rounds = 2\nspeed = 1", "speed"),
         ("measure_seconds = 0.5", "measure_seconds = 0", "measure_seconds"),
         ("[mine]", "[mine", "is not TOML"),

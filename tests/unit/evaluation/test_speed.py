@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.evaluation.facts import about_machine
 from holdfast.evaluation.histograms import Times
-from holdfast.evaluation.speed_report import write_speed
+from holdfast.evaluation.speed_report import cells_of, write_speed
 from holdfast.evaluation.speed_rows import Row, Sides, make_rows
 from holdfast.evaluation.statistics import interval
 from tests.unit.evaluation.making import journey, mix, rounds, sample
@@ -68,6 +68,22 @@ def test_the_limits_themselves_hold() -> None:
     assert Row(measured="x", value=interval([1.3]), at_most=1.3).holds
     assert Row(measured="x", value=interval([1.31]), at_most=1.3).holds is False
     assert Row(measured="x", value=interval([9.0])).holds is None
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.9, 0.91, 0.9], "yes"),
+        ([0.9, 0.6, 0.9], "yes (interval reaches past the limit)"),
+        ([0.5, 0.8, 0.5], "no (interval reaches past the limit)"),
+        ([0.5, 0.51, 0.5], "no"),
+        ([0.9], "yes"),
+    ],
+)
+def test_the_mean_decides_and_an_interval_across_the_limit_is_said_so(values: list[float], said: str) -> None:
+    row = Row(measured="x", value=interval(values), at_least=0.7)
+    assert cells_of(row)[4] == said
+    assert row.holds is said.startswith("yes")
 
 
 def test_the_cpu_of_server_and_generator_stands_beside_the_rate() -> None:
