@@ -41,6 +41,8 @@ class Operation:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     item: Any = None
+    may_be_forgotten: bool = False
+    """Should the machine lose power, this may never have been; then it need not wait for the disk."""
     answer: Any = None
     error: BaseException | None = None
 
@@ -62,9 +64,10 @@ class Lane(ABC):
 
     # Not coroutines: a future is cheaper to await, and every call goes through here.
 
-    def run(self, work: Callable[[Any], Answer]) -> asyncio.Future[Answer]:
+    def run(self, work: Callable[[Any], Answer], *, may_be_forgotten: bool = False) -> asyncio.Future[Answer]:
         """Run ``work`` on the lane's thread, inside a transaction; done when that has ended."""
         future, operation = self._operation(work, None)
+        operation.may_be_forgotten = may_be_forgotten
         self._queue.put(operation)
         return future
 

@@ -14,6 +14,7 @@ W5. The log is copied into the file (a checkpoint, tens of milliseconds) by the 
     their answers: never inside anybody's commit.
 W6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks for
     next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
+W7. A group of which every operation may be forgotten (claims) is committed without waiting for the disk; no other is.
 """
 
 import sqlite3
@@ -23,7 +24,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.core.ports import Clock
-from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES, begin
+from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES, Synchronous, begin
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.rows import to_microseconds
 from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, Tally, write_tally
@@ -37,7 +38,10 @@ MOST_CHANGES: Final = 200_000
 class Writer(Lane):
     """Runs ``work(transaction)``."""
 
-    def __init__(self, connection: sqlite3.Connection, *, clock: Clock | None, wake: Wake) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, *, synchronous: Synchronous, clock: Clock | None, wake: Wake
+    ) -> None:
+        self._synchronous = synchronous
         self._clock = clock
         self._wake = wake
         self._sweeps: Sweeps = {}
@@ -46,6 +50,16 @@ class Writer(Lane):
         super().__init__("holdfast-sqlite-writer", connection)
 
     def serve(self, group: list[Operation]) -> None:
+        if not all(operation.may_be_forgotten for operation in group):
+            self._serve(group)
+            return
+        self.cursor.execute("PRAGMA synchronous = NORMAL")
+        try:
+            self._serve(group)
+        finally:
+            self.cursor.execute(f"PRAGMA synchronous = {self._synchronous}")
+
+    def _serve(self, group: list[Operation]) -> None:
         try:
             begin(self.cursor)
         except sqlite3.Error as error:
@@ -63,7 +77,7 @@ class Writer(Lane):
                 fail(wanted, error)
                 return
             for operation in wanted:
-                self.serve([operation])
+                self._serve([operation])
         else:
             if awakened:
                 self._wake(awakened)
