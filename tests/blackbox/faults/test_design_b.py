@@ -44,10 +44,10 @@ def test_a_node_that_dies_takes_its_own_jobs_and_no_others(nodes: Nodes, api: Ap
         check_during(survivors, before)
         survivors.close()
         nodes.start(VICTIM)
+        wait_until_found(api)
         load.wait_for_accepted(60)
     assert set(load.submits) == {OK, UNAVAILABLE}
     assert set(load.reads) <= {OK, UNAVAILABLE, NOT_FOUND}
-    wait_until_found(api)
     codes = {job_id: code_of(lambda job_id=job_id: api.status(job_id)) for job_id in load.accepted.values()}  # type: ignore[misc]
     lost = [job_id for job_id, code in codes.items() if code is NOT_FOUND]
     record_property("lost_by_design", len(lost))
@@ -56,6 +56,7 @@ def test_a_node_that_dies_takes_its_own_jobs_and_no_others(nodes: Nodes, api: Ap
     kept = [job_id for job_id in load.accepted.values() if job_id not in set(lost)]
     assert {api.ended(job_id).status for job_id in kept} == {pb.DONE}
     assert {owner(job_id, NODES) for job_id in kept} == set(range(NODES))
+    load.check_canceled()
 
 
 def wait_until_found(api: Api) -> None:
