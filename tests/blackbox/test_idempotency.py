@@ -1,13 +1,19 @@
 """client_request_id: one key, one job."""
 
 import random
+from itertools import islice
 from typing import Any
 
 import grpc
 import pytest
 
+from holdfast.rpc import limits
 from holdfast.rpc.generated import taskqueue_public_pb2 as pb
+from holdfast.rpc.partition import owner
 from tests.blackbox.api import LONG_SECONDS, OPTIONS, Api, new_key, refusal, spec
+from tests.blackbox.targets import Target
+
+AT_ONCE = 250
 
 OTHERS = {
     "job_type": spec("other", ms=1, size=2, labels={"a": "b"}),
@@ -125,3 +131,25 @@ def test_a_keyed_job_runs_once_however_often_it_is_submitted(api: Api) -> None:
     api.submit(spec(ms=30), key=key)
     assert api.status(job_id) == before
     assert before.status == pb.DONE
+
+
+def test_the_newest_ten_thousand_keys_are_remembered(api: Api, target: Target) -> None:
+    """Of one node, which is not the one whose jobs other tests list.
+
+    With Design A each submit is three calls; its job service is tested for itself.
+    """
+    if not target.is_design_b:
+        pytest.skip("too slow through Design A's gateway; the durable server keeps keys by time")
+    nodes = len(target.addresses)
+    last = nodes - 1
+    node = api.at(last)
+    keys = list(islice((key for key in iter(new_key, "") if owner(key, nodes) == last), limits.MAX_DEDUP_KEYS + 1))
+    first, second = (node.submit(key=key).job_id for key in keys[:2])
+    for begin in range(2, len(keys), AT_ONCE):
+        some = keys[begin : begin + AT_ONCE]
+        answers = node.submit_many([spec()] * len(some), keys=some)
+        assert all(isinstance(answer, pb.SubmitJobResponse) for answer in answers)
+    assert node.submit(key=keys[1]).job_id == second
+    again = node.submit(key=keys[0]).job_id
+    assert again != first
+    assert api.ended(again).status == pb.DONE
