@@ -217,6 +217,17 @@ def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
         [job.payload.data for job in jobs],
         given_once([job.payload.is_json for job in jobs]),
         given_once([job.delay_seconds for job in jobs]),
+        *_settings_columns(jobs),
+    ]
+
+
+def _settings_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
+    first = jobs[0]
+    alike = (first.retry, first.timeouts, None, None)
+    # Calls of one job type share these; then one of them speaks for all.
+    if all((job.retry, job.timeouts, job.correlation_id, job.callback_url) == alike for job in jobs):
+        jobs = (first,)
+    return [
         given_once([job.retry.max_attempts for job in jobs]),
         given_once([job.timeouts.visibility for job in jobs]),
         given_once([job.timeouts.lifetime for job in jobs]),
