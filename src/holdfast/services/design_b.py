@@ -4,7 +4,8 @@ A node makes job IDs that hash to itself (``rpc/partition``), so the node that t
 about a job belongs to its owner, and a submit with a key to the key's owner, which is the one that can know the key.
 Who asks another node is forwarded to that one, over the same public API.
 
-B1. A call is forwarded once: a node that is asked by a node answers itself, or says that the two disagree.
+B1. A call is forwarded once: a node that is asked by a node answers itself, or says that the two disagree, which asking
+    again does not help.
 B2. The owner's being away is UNAVAILABLE, at once or when the call's own deadline ends.
 B3. ListJobs is about this node's own jobs.
 """
@@ -26,7 +27,7 @@ from holdfast.rpc.serving import Call, Server, Service
 from holdfast.services import callers
 from holdfast.services.coordinator import WorkCoordinator
 from holdfast.services.gateway import Gateway
-from holdfast.services.handlers import SERVICES
+from holdfast.services.handlers import SERVICES, seconds_to_answer
 from holdfast.services.jobs import JobTable
 from holdfast.services.part import Part
 from holdfast.services.queue import FifoQueue
@@ -34,10 +35,6 @@ from holdfast.services.results import ResultTable
 from holdfast.services.worker import Worker
 
 ROLE: Final = "node"
-FORWARDED_KEY: Final = "holdfast-forwarded"
-FORWARDED: Final = ((FORWARDED_KEY, "1"),)
-ANSWER_SECONDS: Final = 0.1
-"""What a forwarded call leaves of its caller's time to say that the owner is away; a tenth where that is less."""
 
 JobRequest = public.GetJobStatusRequest | public.GetJobResultRequest | public.CancelJobRequest
 
@@ -104,18 +101,17 @@ class Node:
         return owner(check_job_id(request.job_id), self._count)
 
     def _neighbour(self, place: int, call: Call) -> Neighbour:
-        if call.metadata(FORWARDED_KEY) is not None:
-            raise unavailable(
+        if call.caller == callers.NODE:
+            raise Refusal(
+                grpc.StatusCode.INTERNAL,
                 f"forwarded to node {self._index}, which takes node {place} for the owner: the nodes were started with "
-                "different lists of addresses; give all of them the same"
+                "different lists of addresses; give all of them the same",
             )
         return self._neighbours[place]
 
     async def _forward(self, method: Method[Any, Any], request: Message, call: Call) -> Message:
-        left = call.seconds_left()
-        timeout = None if left is None else max(left - min(ANSWER_SECONDS, left / 10), 0.0)
         try:
-            answer: Message = await method(request, timeout_seconds=timeout, metadata=FORWARDED)
+            answer: Message = await method(request, timeout_seconds=seconds_to_answer(call))
         except grpc.aio.AioRpcError as error:
             raise _refusal(error) from error
         return answer

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
+from holdfast.rpc.refusals import unavailable
 from holdfast.rpc.serving import Call, Handler, Service
 from holdfast.services import callers
 from holdfast.services.protocols import Coordinator, Jobs, PublicApi, Queue, Results
@@ -18,6 +19,9 @@ HOLDING_KEY: Final = "holdfast-holding"
 """Beside a WorkerHeartbeat: the jobs that the worker has, with commas between them."""
 SETTLED_KEY: Final = "holdfast-settled"
 """Beside a DequeueJob: the IDs whose jobs have ended, with commas between them."""
+
+ANSWER_SECONDS: Final = 0.1
+"""What a call leaves of its caller's time to say that another one did not answer; a tenth where that is less."""
 
 SERVICES: Final = {
     "job": internal.DESCRIPTOR.services_by_name["JobInternalService"],
@@ -52,15 +56,34 @@ class Unbroken:
             task.exception()  # Looked at, so that nobody complains when its caller has gone.
 
 
+def in_time(method: Callable[[Any], Awaitable[Message]]) -> Handler:
+    """A read that says UNAVAILABLE while its caller still listens, when a service behind it hangs."""
+
+    async def handle(request: Any, call: Call) -> Message:
+        try:
+            async with asyncio.timeout(seconds_to_answer(call)):
+                return await method(request)
+        except TimeoutError as error:
+            raise unavailable("a service behind this one did not answer in time; try again") from error
+
+    return handle
+
+
+def seconds_to_answer(call: Call) -> float | None:
+    """How long a call may wait for others, and still be answered by us; None where its caller waits for ever."""
+    left = call.seconds_left()
+    return None if left is None else max(left - min(ANSWER_SECONDS, left / 10), 0.0)
+
+
 def gateway_service(gateway: PublicApi, unbroken: Unbroken) -> Service:
     return Service(
         descriptor=SERVICES["public"],
         handlers={
             "SubmitJob": unbroken(gateway.submit_job),
-            "GetJobStatus": lambda request, _: gateway.get_job_status(request),
-            "GetJobResult": lambda request, _: gateway.get_job_result(request),
+            "GetJobStatus": in_time(gateway.get_job_status),
+            "GetJobResult": in_time(gateway.get_job_result),
             "CancelJob": unbroken(gateway.cancel_job),
-            "ListJobs": lambda request, _: gateway.list_jobs(request),
+            "ListJobs": in_time(gateway.list_jobs),
         },
         allowed=callers.GATEWAY_SERVICE,
     )

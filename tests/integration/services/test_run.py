@@ -5,10 +5,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from holdfast.rpc import limits
+from holdfast.rpc.generated import taskqueue_public_pb2 as public
+from holdfast.rpc.generated import taskqueue_public_pb2_grpc as public_grpc
 
 START = (sys.executable, "-m", "holdfast.services.run")
 Processes = list[subprocess.Popen[str]]
@@ -59,6 +65,30 @@ def test_a_role_says_that_it_is_ready_serves_and_stops_on_a_signal(
     assert process.returncode == 0
     assert out == ""
     assert "Traceback" not in log
+
+
+def test_w5_a_read_behind_which_a_service_hangs_is_unavailable(processes: Processes) -> None:
+    job, job_address = start(processes, "job")
+    nobody = "127.0.0.1:1"
+    _, address = start(processes, "gateway", "--job", job_address, "--queue", nobody, "--result", nobody)
+    job_id = str(uuid4())
+    with grpc.insecure_channel(address) as channel:
+        stub = public_grpc.TaskQueuePublicServiceStub(channel)
+        reads = [
+            (stub.GetJobStatus, public.GetJobStatusRequest(job_id=job_id)),
+            (stub.GetJobResult, public.GetJobResultRequest(job_id=job_id)),
+            (stub.ListJobs, public.ListJobsRequest()),
+        ]
+        assert code_of(*reads[0]) == "NOT_FOUND"
+        job.send_signal(signal.SIGSTOP)
+        assert [code_of(*read) for read in reads] == ["UNAVAILABLE"] * len(reads)
+        job.send_signal(signal.SIGCONT)
+
+
+def code_of(method: Any, request: Any) -> str:
+    with pytest.raises(grpc.RpcError) as caught:
+        method(request, timeout=limits.GET_JOB_STATUS_DEADLINE_MS / 1000)
+    return str(caught.value.code().name)
 
 
 def test_an_address_that_is_taken_is_said_so(processes: Processes) -> None:
