@@ -17,7 +17,7 @@ from tests.blackbox.api import LONG_SECONDS, Api, code_of, new_key, spec
 ANSWER_SECONDS = 10.0
 """A call that takes longer has no answer: it ends in DEADLINE_EXCEEDED here, which no test takes for good."""
 PAUSE_SECONDS = 0.01
-THINKING_SECONDS = 0.03
+THINKING_SECONDS = 0.05
 CLIENTS = 4
 
 
@@ -104,7 +104,7 @@ class Load:
                 self._submit_and_cancel()
             self._read()
             # Slower than the workers: what waits in the queue is what a fault has made wait.
-            self._over.wait(PAUSE_SECONDS)
+            self._over.wait(THINKING_SECONDS)
 
     def _submit(self) -> None:
         key = new_key()
