@@ -93,10 +93,7 @@ class WorkCoordinator:
         worker_id = check_worker_id(request.worker_id)
         if holding is not None:
             _check_holding(holding)
-        missing = self._registry.heartbeat(worker_id, capacity=request.capacity_hint, holding=holding)
-        for job_id in missing:
-            extra = {"event": "job_lost", "method": "WorkerHeartbeat", "job_id": job_id, "worker_id": worker_id}
-            self._log.warning("the worker does not have this job any more; another one gets it", extra=extra)
+        self._registry.heartbeat(worker_id, holding=holding)
         return internal.WorkerHeartbeatResponse(accepted=True, next_heartbeat_in_ms=limits.HEARTBEAT_INTERVAL_MS)
 
     async def fetch_work(
@@ -119,7 +116,10 @@ class WorkCoordinator:
             raise
         if found is None:
             return internal.FetchWorkResponse(assigned=False, retry_after_ms=HINT_MS)
-        self._registry.hand_out(found.job_id, worker_id)
+        deliveries = self._registry.hand_out(found.job_id, worker_id)
+        if deliveries > 1:
+            extra = {"event": "job_lost", "method": "FetchWork", "job_id": found.job_id, "worker_id": worker_id}
+            self._log.warning("no worker has this job any more: handed out for the %d. time", deliveries, extra=extra)
         self._in_hand.discard(found.job_id)
         return internal.FetchWorkResponse(assigned=True, job_id=found.job_id, spec=found.spec)
 

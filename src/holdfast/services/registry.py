@@ -32,7 +32,6 @@ ON_ITS_WAY_SECONDS: Final = (limits.FETCH_WORK_DEADLINE_MS + limits.WORKER_HEART
 @dataclass(slots=True, kw_only=True)
 class Worker:
     seen_at: float
-    capacity: int
     jobs: dict[str, float] = field(default_factory=dict)
     """Job → when it was handed out."""
 
@@ -72,22 +71,19 @@ class Registry:
         worker = self._workers.get(worker_id)
         return worker is not None and self._stopwatch() - worker.seen_at < TIMEOUT_SECONDS
 
-    def holder(self, job_id: str) -> str | None:
-        return self._holders.get(job_id)
-
     def knows(self, job_id: str) -> bool:
         """It is somebody's, or lost: in either case it is looked after."""
         return job_id in self._holders or job_id in self._lost
 
-    def heartbeat(self, worker_id: str, *, capacity: int, holding: Sequence[str] | None) -> list[str]:
-        """The worker lives. Answers with the jobs that it should have and does not: they are lost now."""
+    def heartbeat(self, worker_id: str, *, holding: Sequence[str] | None) -> None:
+        """The worker lives. The jobs that it should have and does not are lost now."""
         now = self._stopwatch()
         worker = self._workers.get(worker_id)
         if worker is None:
-            worker = self._workers[worker_id] = Worker(seen_at=now, capacity=capacity)
-        worker.seen_at, worker.capacity = now, capacity
+            worker = self._workers[worker_id] = Worker(seen_at=now)
+        worker.seen_at = now
         if holding is None:
-            return []
+            return
         self._adopt(worker_id, holding)
         missing = [
             job_id
@@ -95,7 +91,6 @@ class Registry:
             if job_id not in holding and now - given_at > ON_ITS_WAY_SECONDS
         ]
         self._lose(missing)
-        return missing
 
     def expire(self) -> dict[str, list[str]]:
         """Forget the workers that are silent for too long. Answers with them and the jobs that are lost by it."""
@@ -106,10 +101,11 @@ class Registry:
             del self._workers[worker_id]
         return jobs
 
-    def hand_out(self, job_id: str, worker_id: str) -> None:
-        """Counted here, whether or not the worker lives to say so."""
-        self._deliveries[job_id] = self._deliveries.get(job_id, 0) + 1
+    def hand_out(self, job_id: str, worker_id: str) -> int:
+        """How often it was handed out by now: counted here, whether or not the worker lives to say so."""
+        deliveries = self._deliveries[job_id] = self._deliveries.get(job_id, 0) + 1
         self._give(job_id, worker_id)
+        return deliveries
 
     def add_lost(self, job_id: str) -> None:
         """A RUNNING job that was not handed out after all."""

@@ -238,12 +238,14 @@ async def test_c3_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_fo
     assert events.job_ids("consistency_anomaly") == [job_id]
 
 
-async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(parts: Parts) -> None:
+async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(parts: Parts, events: Events) -> None:
     job_id = await running(parts)
     for _ in range(3):  # it never falls silent, and says that it has nothing
         parts.clock.advance(0.9)
         await parts.heartbeat(holding=[])
+    assert events.job_ids("job_lost") == []  # it may have ended
     assert (await parts.fetch()).job_id == job_id
+    assert events.job_ids("job_lost") == [job_id]
 
 
 async def test_c3_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, events: Events) -> None:

@@ -14,7 +14,7 @@ def clock() -> Clock:
 @pytest.fixture
 def registry(clock: Clock) -> Registry:
     registry = Registry(stopwatch=clock.stopwatch)
-    registry.heartbeat("w", capacity=6, holding=[])
+    registry.heartbeat("w", holding=[])
     return registry
 
 
@@ -24,7 +24,7 @@ def test_a_worker_lives_for_4000_ms_after_its_last_heartbeat(registry: Registry,
     assert registry.expire() == {}
     clock.advance(0.001)
     assert not registry.is_alive("w")
-    registry.heartbeat("w", capacity=6, holding=[])
+    registry.heartbeat("w", holding=[])
     assert registry.is_alive("w")
 
 
@@ -52,7 +52,7 @@ def test_g1_the_jobs_of_a_silent_worker_are_lost_and_taken_once(registry: Regist
 
 def test_g2_a_job_is_exhausted_when_it_was_lost_for_the_fourth_time(registry: Registry, clock: Clock) -> None:
     for handed_out in range(1, 5):
-        registry.heartbeat("w", capacity=6, holding=None)
+        registry.heartbeat("w", holding=None)
         registry.hand_out("a", "w")
         clock.advance(4)
         registry.expire()
@@ -77,10 +77,11 @@ def test_a_job_that_its_worker_does_not_name_is_lost_once_it_cannot_be_on_its_wa
     registry.hand_out("a", "w")
     registry.hand_out("b", "w")
     clock.advance(ON_ITS_WAY_SECONDS)
-    assert registry.heartbeat("w", capacity=6, holding=["b"]) == []
+    registry.heartbeat("w", holding=["b"])
+    assert registry.take_lost() is None
     clock.advance(0.1)
-    assert registry.heartbeat("w", capacity=6, holding=["b"]) == ["a"]
-    assert registry.holder("b") == "w"
+    registry.heartbeat("w", holding=["b"])
+    assert registry._holders.get("b") == "w"
     lost = registry.take_lost()
     assert lost is not None
     assert lost.job_id == "a"
@@ -90,14 +91,14 @@ def test_a_worker_that_does_not_say_what_it_has_loses_nothing(registry: Registry
     registry.hand_out("a", "w")
     for _ in range(5):
         clock.advance(3)
-        assert registry.heartbeat("w", capacity=6, holding=None) == []
-    assert registry.holder("a") == "w"
+        registry.heartbeat("w", holding=None)
+    assert registry._holders.get("a") == "w"
 
 
 def test_what_a_worker_names_and_nobody_has_is_its_own(registry: Registry, clock: Clock) -> None:
     """After a restart of the coordinator."""
-    registry.heartbeat("w", capacity=6, holding=["a"])
-    assert registry.holder("a") == "w"
+    registry.heartbeat("w", holding=["a"])
+    assert registry._holders.get("a") == "w"
     clock.advance(4)
     assert registry.expire() == {"w": ["a"]}
 
@@ -109,12 +110,12 @@ def test_a_worker_that_was_only_slow_has_its_jobs_back_unless_they_are_anothers(
     registry.hand_out("b", "w")
     clock.advance(4)
     registry.expire()
-    registry.heartbeat("other", capacity=1, holding=[])
+    registry.heartbeat("other", holding=[])
     lost = registry.take_lost()
     assert lost is not None
     registry.hand_out(lost.job_id, "other")
-    registry.heartbeat("w", capacity=6, holding=["a", "b"])
-    assert (registry.holder("a"), registry.holder("b")) == ("other", "w")
+    registry.heartbeat("w", holding=["a", "b"])
+    assert (registry._holders.get("a"), registry._holders.get("b")) == ("other", "w")
     assert registry.take_lost() is None
 
 
