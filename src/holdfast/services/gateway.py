@@ -5,7 +5,8 @@ W1. A job is accepted when it is in the queue. Where that fails, only the job th
 W2. A queued cancel takes the job out of the queue, then stores its envelope, then moves its status. Where it cannot be
     finished, the job is enqueued again and the answer is UNAVAILABLE: canceled or queued, and never in between.
 W3. A queued cancel that finds the job gone from the queue asks for a running cancel instead, and says how the job
-    stands. If that is still QUEUED the job is enqueued again, so that whoever takes it sees the request.
+    stands. If that is still QUEUED the job is enqueued again, so that whoever takes it sees the request; of a job that
+    is older than 5 s this is an anomaly.
 W4. A terminal status without its envelope is UNAVAILABLE, and an anomaly in the log.
 """
 
@@ -26,6 +27,8 @@ from holdfast.services.jobs import TERMINAL
 from holdfast.services.protocols import Jobs, Queue, Results
 
 ACTOR: Final = "gateway"
+SUBMIT_MS: Final = 5000
+"""A job of this age is not on its way into the queue any more."""
 
 
 class Gateway:
@@ -87,14 +90,15 @@ class Gateway:
 
     async def cancel_job(self, request: public.CancelJobRequest) -> public.CancelJobResponse:
         check_reason(request.reason)
-        status = (await self._record(request.job_id)).summary.status
+        summary = (await self._record(request.job_id)).summary
+        status = summary.status
         if status in TERMINAL:
             return _cancel_answer(request.job_id, status, already_terminal=True)
         if status == public.QUEUED and await self._remove(request.job_id):
             status = await self._cancel_removed(request)
             if status in TERMINAL:
                 return _cancel_answer(request.job_id, status)
-        return await self._request_cancel(request)
+        return await self._request_cancel(request, created_at_ms=summary.created_at_ms)
 
     async def list_jobs(self, request: public.ListJobsRequest) -> public.ListJobsResponse:
         answer = await self._jobs.list_job_records(
@@ -159,13 +163,19 @@ class Gateway:
             raise unavailable(f"not canceled, try again: {refusal.message}", job_id=job_id) from refusal
         return answer.current_status
 
-    async def _request_cancel(self, request: public.CancelJobRequest) -> public.CancelJobResponse:
+    async def _request_cancel(
+        self, request: public.CancelJobRequest, *, created_at_ms: int
+    ) -> public.CancelJobResponse:
         answer = await self._jobs.set_cancel_requested(
             internal.SetCancelRequestedRequest(job_id=request.job_id, cancel_requested=True, reason=request.reason)
         )
         if answer.current_status == public.QUEUED:
-            extra = {"event": "queued_cancel_race", "method": "CancelJob", "job_id": request.job_id}
-            self._log.info("QUEUED, and not in the queue: enqueued again with its cancel requested", extra=extra)
+            words = "QUEUED, and not in the queue: enqueued again with its cancel requested"
+            if self._clock() - created_at_ms > SUBMIT_MS:
+                anomaly(self._log, words, job_id=request.job_id, method="CancelJob")
+            else:
+                extra = {"event": "queued_cancel_race", "method": "CancelJob", "job_id": request.job_id}
+                self._log.info(words, extra=extra)
             await self._enqueue_again(request.job_id)
         return _cancel_answer(request.job_id, answer.current_status)
 

@@ -231,6 +231,18 @@ async def test_w3_a_queued_cancel_that_loses_the_race_asks_for_a_running_cancel(
     assert (await parts.result(job_id)).terminal_status == public.CANCELED
 
 
+@pytest.mark.parametrize(("age_seconds", "is_anomaly"), [(5, False), (5.1, True)])
+async def test_w3_an_old_job_that_is_queued_and_in_no_queue_is_an_anomaly(
+    parts: Parts, events: Events, age_seconds: float, is_anomaly: bool
+) -> None:
+    job_id = await parts.submit()
+    await parts.fifo.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
+    parts.clock.advance(age_seconds)
+    assert (await parts.cancel(job_id)).current_status == public.QUEUED
+    assert events.job_ids("consistency_anomaly") == ([job_id] if is_anomaly else [])
+    assert len(parts.fifo) == 1
+
+
 async def test_w3_a_running_job_is_asked_to_be_canceled_and_its_end_may_come_first(parts: Parts) -> None:
     job_id = await parts.submit()
     await parts.heartbeat()
