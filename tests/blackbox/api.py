@@ -14,7 +14,7 @@ from holdfast.rpc.generated.taskqueue_public_pb2_grpc import TaskQueuePublicServ
 
 LONG_SECONDS = 30.0
 """Far more than anything here takes."""
-LOOK_SECONDS = 0.004
+LOOK_SECONDS = 0.01
 TERMINAL = frozenset({pb.DONE, pb.FAILED, pb.CANCELED})
 PAGE_SIZE_MAX = 200
 MAX_PAGES = 1_000

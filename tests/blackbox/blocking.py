@@ -4,8 +4,8 @@ import time
 
 from tests.blackbox.api import Api, spec
 
-BLOCKING_MS = 1500
-FRESH_SECONDS = 0.5
+BLOCKING_MS = 1200
+FRESH_SECONDS = 0.4
 """So much later there is still far more time left than a test needs."""
 
 

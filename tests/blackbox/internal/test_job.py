@@ -190,9 +190,10 @@ def test_records_are_listed_with_filter_order_and_pages(parts: Parts) -> None:
 def test_the_oldest_key_is_forgotten_when_there_are_too_many(parts: Parts) -> None:
     """Ten thousand are kept. A key that was forgotten is a new one."""
     keys = [new_key() for _ in range(MAX_DEDUP_KEYS + 1)]
-    made = parts.each("job", "CreateJob", [{"spec": spec(), "client_request_id": key} for key in keys])
+    oldest, second = [parts.gateway("job", "CreateJob", spec=spec(), client_request_id=key) for key in keys[:2]]
+    parts.each("job", "CreateJob", [{"spec": spec(), "client_request_id": key} for key in keys[2:]])
     kept = parts.gateway("job", "CreateJob", spec=spec(), client_request_id=keys[1])
-    assert kept.job_id == made[1].job_id
+    assert kept.job_id == second.job_id
     forgotten = parts.gateway("job", "CreateJob", spec=spec("another"), client_request_id=keys[0])
-    assert forgotten.job_id != made[0].job_id
-    assert parts.gateway("job", "GetJobRecord", job_id=made[0].job_id).summary.status == pb.QUEUED
+    assert forgotten.job_id != oldest.job_id
+    assert parts.gateway("job", "GetJobRecord", job_id=oldest.job_id).summary.status == pb.QUEUED
