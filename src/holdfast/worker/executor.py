@@ -44,6 +44,18 @@ NOTHING: Final = Completed(None)
 """What most handlers return."""
 
 
+_forks = 0
+"""How many forks lie between the program's start and this process: asking the system for every attempt takes longer."""
+
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 class Executor:
     """``on_free`` is called when a slot has become free, ``on_settlement`` takes the outcomes."""
 
@@ -75,7 +87,7 @@ class Executor:
         }
         # An attempt begins in the worker's context, not in that of the attempt whose end made room for it.
         self._context = contextvars.copy_context()
-        self._process_id = os.getpid()
+        self._forks = _forks
         self._timer: asyncio.TimerHandle | None = None
         self._watched = inf
         """When the timer goes off."""
@@ -162,7 +174,7 @@ class Executor:
                 outcome = await self._on_loop(running, None)
             else:
                 outcome = await self._prepared(running)
-            if os.getpid() != self._process_id:
+            if _forks != self._forks:
                 os._exit(EXIT_FORKED)
             running.has_outcome = True
             if not running.capture.is_empty:
