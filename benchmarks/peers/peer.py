@@ -38,17 +38,16 @@ def new_payload() -> Payload:
 
 
 class Ledger:
-    """Opened by the first job of each process: a worker may fork before."""
+    """Opened by the first job. A worker that forks shares it with its children: appending is one step for all of them."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._files: dict[int, int] = {}
+        self._file: int | None = None
 
     def add(self, payload: Payload) -> None:
-        process = os.getpid()
-        if process not in self._files:
-            self._files[process] = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        os.write(self._files[process], struct.pack("<QQ", payload["submitted"], now()))
+        if self._file is None:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        os.write(self._file, struct.pack("<QQ", payload["submitted"], now()))
 
 
 _ledger: Final = Ledger(os.environ.get("BENCH_LEDGER", os.devnull))
