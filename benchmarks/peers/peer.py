@@ -38,7 +38,7 @@ def new_payload() -> Payload:
 
 
 class Ledger:
-    """Opened by the first job. A worker that forks shares it with its children: appending is one step for all of them."""
+    """Opened by the first job. A worker that forks shares it with its children: an append is one step."""
 
     def __init__(self, path: str) -> None:
         self._path = path
