@@ -96,7 +96,11 @@ async def test_b3_a_node_lists_its_own_jobs_and_a_client_can_merge_them(nodes: l
     assert {job.job_id for job in await client.list_jobs_everywhere()} == ids
 
 
-@pytest.mark.parametrize(("job_id", "code"), [("abc", "INVALID_ARGUMENT"), (make_owned_id(2, 3), "NOT_FOUND")])
+@pytest.mark.parametrize(
+    ("job_id", "code"),
+    [("abc", "INVALID_ARGUMENT"), (make_owned_id(2, 3), "NOT_FOUND")],
+    ids=["malformed", "unknown"],  # the same in every process
+)
 async def test_a_job_that_is_none_is_said_so_by_every_node(
     nodes: list[Part], connect: Connect, job_id: str, code: str
 ) -> None:
