@@ -16,7 +16,9 @@ from holdfast.stores.wakeup import Wakeups
 
 LAST_WORD_SECONDS: Final = 1.0
 """How long closing waits for the last notification."""
-NOTIFY_EVERY_SECONDS: Final = 0.01
+SHORT_PAUSE_SECONDS: Final = 0.003
+LONG_PAUSE_SECONDS: Final = 0.01
+"""Between two notifications of this process: short at first, long while there is always something to tell."""
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
 MAX_PAYLOAD_BYTES: Final = 7999
@@ -61,16 +63,18 @@ class Notifier:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self, *, is_sent: bool = False) -> None:
+        pause_seconds = SHORT_PAUSE_SECONDS
         try:
             if is_sent:
-                await asyncio.sleep(NOTIFY_EVERY_SECONDS)
+                await asyncio.sleep(pause_seconds)
             while self._pending:
                 self._under_way, self._pending = self._pending, set()
                 # Only a hint: pollers find the work without it.
                 with contextlib.suppress(Exception):
                     await self._send(sorted(self._under_way))
                 self._under_way = set()
-                await asyncio.sleep(NOTIFY_EVERY_SECONDS)
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = LONG_PAUSE_SECONDS
         finally:
             self._task = None
 
