@@ -10,6 +10,7 @@ from typing import Any, Final
 
 FENCE_VARIABLE: Final = "CHAOS_BROKEN_FENCE"
 DEAF_VARIABLE: Final = "CHAOS_DEAF"
+_SQLITE_CONDITION: Final = re.compile(r"r\.token = (substr\(\?2, 16 \* e\.key \+ 1, 16\))")
 _TOKEN_CONDITION: Final = re.compile(r"r\.token = (\(\$3::uuid\[\]\)\[width_bucket\(r\.job, \$2::bigint\[\]\)\])")
 
 
@@ -48,24 +49,10 @@ def break_postgres() -> None:
     setattr(statements.Statements, "__getitem__", without_token)  # noqa: B010 - as above
 
 
-class AnyToken(bytes):
-    """A token that is equal to every other."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, bytes)
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
-
 def break_sqlite() -> None:
-    """The store compares the tokens that ``settle.find`` returns: here each of them fits."""
-    from holdfast.stores.sqlite.transaction import SQLiteTransaction
+    from holdfast.stores.sqlite.statements import SQL
 
-    whole = SQLiteTransaction.rows
-
-    def with_any_token(self: SQLiteTransaction, name: str, *values: Any) -> list[Any]:
-        rows = whole(self, name, *values)
-        return [(row[0], AnyToken(row[1]), *row[2:]) for row in rows] if name == "settle.find" else rows
-
-    setattr(SQLiteTransaction, "rows", with_any_token)  # noqa: B010 - as above
+    for name in ("settle.count", "settle.find"):
+        SQL[name], count = _SQLITE_CONDITION.subn(r"r.token IN (r.token, \1)", SQL[name])
+        if count != 1:
+            raise AssertionError("the token's condition in sqlite/sql/settle.sql has changed: change this, too")

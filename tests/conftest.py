@@ -5,6 +5,7 @@ URL to the workers; each test that asks gets a database of its own in it. A serv
 the tests that need it, with the remedy as the message; it never skips them.
 """
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,9 @@ from hypothesis import settings
 
 from tests.servers import PgBouncer, Postgres, PostgresServer, ServerUnavailable
 from tests.servers.postgres import named_server
+
+# Tests start programs from processes in which gRPC runs: its handlers would end such a child before it has begun.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 NewDatabase = Callable[[], str]
 
