@@ -22,17 +22,13 @@ from typing import Final
 from holdfast.cli.exits import Exit
 from holdfast.cli.supervisor import VARIABLE, ended
 from holdfast.core.errors import UsageError
+from holdfast.services.settings import NEEDS, NODE, ROLES
 
 DESIGNS: Final = ("a", "b")
 MEMBERS: Final = 6
 HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = {"a": 50051, "b": 50061}
-ROLES: Final = ("gateway", "job", "queue", "coordinator", "worker", "result")
-CALLS: Final = {
-    "gateway": ("job", "queue", "result"),
-    "coordinator": ("job", "queue", "result"),
-    "worker": ("coordinator",),
-}
+SERVICES: Final = tuple(role for role in ROLES if role != NODE)
 STOP_ORDER: Final = (("gateway",), ("worker",), ("coordinator",), ("job", "queue", "result", "node"))
 START_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.05
@@ -57,14 +53,14 @@ def plan(design: str, *, ports: Sequence[int], slots: int) -> list[Member]:
 
 
 def _services(addresses: Sequence[str], slots: int) -> list[Member]:
-    of_role = dict(zip(ROLES, addresses, strict=True))
+    of_role = dict(zip(SERVICES, addresses, strict=True))
     return [
         Member(
             name=role,
             role=role,
             address=address,
             arguments=(
-                *(part for other in CALLS.get(role, ()) for part in (f"--{other}", of_role[other])),
+                *(part for other in NEEDS[role] for part in (f"--{other}", of_role[other])),
                 *(("--slots", str(slots)) if role == "worker" else ()),
             ),
             slots=slots if role == "worker" else 0,
