@@ -1,6 +1,7 @@
 """Concurrent submits share a call, without waiting for company (E1, E2)."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -55,6 +56,57 @@ async def test_the_first_goes_at_once_and_the_others_go_together() -> None:
     assert [answer[0].job_id for answer in answers] == [submit.jobs[0].id for submit in submits]
 
 
+class LanedStore(MemoryStore):
+    """As a database with two lanes: the test ends one call at a time, the one that came first."""
+
+    submit_lanes = 2  # type: ignore[misc]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        self._under_way: deque[asyncio.Event] = deque()
+
+    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+        self.calls.append(len(submits))
+        gate = asyncio.Event()
+        self._under_way.append(gate)
+        await gate.wait()
+        return await super().submit(submits, connection=connection)
+
+    async def end_one(self) -> None:
+        self._under_way.popleft().set()
+        await settled_loop()
+
+
+async def test_what_waits_is_shared_out_among_the_lanes() -> None:
+    store = LanedStore()
+    tasks = await start(Submitter(store), *(one() for _ in range(10)))
+    assert store.calls == [1, 5]
+    await store.end_one()
+    assert store.calls == [1, 5, 4]
+    for _ in range(2):
+        await store.end_one()
+    await asyncio.gather(*tasks)
+
+
+async def test_producers_that_go_on_come_to_even_shares() -> None:
+    store = LanedStore()
+    submitter = Submitter(store)
+
+    async def produce() -> None:
+        for _ in range(20):
+            await submitter.submit(one())
+
+    producers = [asyncio.create_task(produce()) for _ in range(10)]
+    await settled_loop()
+    for _ in range(10):
+        await store.end_one()
+    assert store.calls[-2:] == [5, 5]
+    while not all(producer.done() for producer in producers):
+        await store.end_one()
+    assert sum(store.calls) == 200
+
+
 async def test_a_refused_submit_disturbs_nobody() -> None:
     store = GatedStore()
     tasks = await start(Submitter(store), one(), one(), one(type=""), one())
@@ -99,6 +151,41 @@ async def test_no_acknowledgement_in_time_is_unavailable() -> None:
         await submitter.submit(one())
     store.gate.set()
     assert await submitter.submit(one())
+
+
+async def test_each_that_shares_waits_for_its_own_time() -> None:
+    store = GatedStore()
+    submitter = Submitter(store, timeout_seconds=0.05)
+    early = await start(submitter, one(), one())
+    await asyncio.sleep(0.03)
+    late = await start(submitter, one())
+    with pytest.raises(Unavailable, match="repeat the same submit"):
+        await early[1]
+    assert not late[0].done()
+    with pytest.raises(Unavailable, match="repeat the same submit"):
+        await late[0]
+    await asyncio.gather(*early, return_exceptions=True)
+    store.gate.set()
+    assert await submitter.submit(one())
+
+
+async def test_those_that_gave_up_are_not_sent() -> None:
+    store = GatedStore()
+    submitter = Submitter(store, timeout_seconds=0.01)
+    tasks = await start(submitter, one(), one(), one())
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [Unavailable] * 3
+    store.gate.set()
+    await settled_loop()
+    assert store.calls == [1]
+
+
+async def test_what_was_answered_is_forgotten() -> None:
+    store = GatedStore()
+    store.gate.set()
+    submitter = Submitter(store)
+    await asyncio.gather(*(submitter.submit(one()) for _ in range(100)))
+    assert not submitter._unanswered
 
 
 async def test_a_shared_call_is_bounded() -> None:

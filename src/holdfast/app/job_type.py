@@ -36,21 +36,30 @@ class Call(Generic[R_co]):
         await chain(download.call(url), resize.call("a.png")).submit()
     """
 
-    __slots__ = ("_given", "_handler", "_payload", "_runtime", "id")
+    __slots__ = ("_given", "_handler", "_id", "_payload", "_runtime")
 
     def __init__(self, runtime: Runtime, handler: Handler, given: Given, payload: Payload) -> None:
         self._runtime = runtime
         self._handler = handler
         self._given = given
         self._payload = payload
-        self.id: UUID = new_id()
+        self._id: UUID | None = None
+
+    @property
+    def id(self) -> UUID:
+        if self._id is None:
+            self._id = new_id()
+        return self._id
 
     @property
     def runtime(self) -> Runtime:
         return self._runtime
 
-    def new_job(self) -> NewJob:
-        return make_job(self.id, self._handler.name, self._payload, self._given)
+    def new_job(self, fresh_id: UUID | None = None) -> NewJob:
+        """``fresh_id``: one that was made with many others, which is cheaper, for a call that has none yet."""
+        if self._id is None:
+            self._id = fresh_id or new_id()
+        return make_job(self._id, self._handler.name, self._payload, self._given)
 
     def handle(self, submitted: Submitted) -> JobHandle[R_co]:
         return JobHandle(self._runtime, submitted, self._handler.signature.decode_result)

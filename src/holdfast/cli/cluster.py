@@ -15,7 +15,6 @@ from holdfast.cli.cluster_members import (
     MEMBERS,
     Cluster,
     Member,
-    free_ports,
     is_serving,
     plan,
     targets,
@@ -28,6 +27,7 @@ from holdfast.cli.supervisor import child_of
 from holdfast.core.errors import UsageError
 from holdfast.rpc.installed import require_grpc
 from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
+from holdfast.rpc.ports import free_ports
 from holdfast.services import settings
 
 EXAMPLES: Final = """

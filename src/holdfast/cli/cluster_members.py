@@ -9,24 +9,23 @@ M3. They are stopped in the order in which they call each other, so that none ca
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from asyncio.subprocess import Process
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from holdfast.cli.exits import Exit
 from holdfast.cli.supervisor import VARIABLE, ended
 from holdfast.core.errors import UsageError
+from holdfast.rpc.ports import HOST
 from holdfast.services.settings import NEEDS, NODE, ROLES
 
 DESIGNS: Final = ("a", "b")
 MEMBERS: Final = 6
-HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = {"a": 50051, "b": 50061}
 SERVICES: Final = tuple(role for role in ROLES if role != NODE)
 STOP_ORDER: Final = (("gateway",), ("worker",), ("coordinator",), ("job", "queue", "result", "node"))
@@ -92,15 +91,6 @@ def _nodes(addresses: Sequence[str], slots: int) -> list[Member]:
 def targets(members: Sequence[Member]) -> list[str]:
     """Where a client's calls go."""
     return [member.address for member in members if member.role in ("gateway", "node")]
-
-
-def free_ports(count: int) -> list[int]:
-    """All held at once, so that no two are the same."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 class Cluster:

@@ -72,6 +72,11 @@ class Registry(Protocol):
 
 
 class Store(Registry, Protocol):
+    @property
+    def submit_lanes(self) -> int:
+        """How many submits it can work on side by side: one where all writes stand in one line anyway."""
+        ...
+
     async def open(self) -> None:
         """Connect and check the schema: SchemaMissing or SchemaMismatch say what to run."""
         ...

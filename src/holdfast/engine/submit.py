@@ -1,7 +1,8 @@
-"""Submit: concurrent callers in one process share a statement and a commit.
+"""Submit: concurrent callers in one process share statements and commits.
 
-There is no timed wait for company. A submit that finds the store idle goes at once; those that arrive while it is under
-way go together when it is done. So one at a time costs what one costs, and many at a time cost little more than one.
+There is no timed wait for company. A submit that finds the store idle goes at once; those that arrive while others are
+under way go together once one of the store's lanes is free. Lanes get even shares: while the database is busy with
+one half, the program makes the next. So one at a time costs what one costs, and many at a time little more than one.
 
 E1. A submit returns only after the commit that accepted it, or raises.
 E2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else.
@@ -10,6 +11,7 @@ E2. Submits that share a call are independent: a refusal, or a caller that gives
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Final
 
 from holdfast.core import limits
@@ -25,6 +27,8 @@ SHARED_JOBS: Final = 1000
 class _Waiting:
     submit: Submit
     answer: asyncio.Future[SubmitAnswer]
+    ends_at: float
+    """On the loop's clock: when its caller is told that there is no acknowledgement."""
 
 
 class Submitter:
@@ -32,8 +36,12 @@ class Submitter:
         self._store = store
         self._timeout_seconds = timeout_seconds
         self._waiting: deque[_Waiting] = deque()
-        self._sender: asyncio.Task[None] | None = None
+        self._unanswered: deque[_Waiting] = deque()
+        """Those that wait and those under way, as they came; some may be answered already."""
+        self._under_way = 0
+        self._senders: set[asyncio.Task[None]] = set()
         self._is_alone = False
+        self._watch: asyncio.TimerHandle | None = None
 
     async def submit(self, submit: Submit, *, connection: Any = None) -> tuple[Submitted, ...]:
         """Accept jobs, whole or not at all. Unavailable after the submission timeout: safe to repeat as it was."""
@@ -41,59 +49,69 @@ class Submitter:
             # The caller's own transaction: it cannot be shared.
             (answer,) = await self._store.submit([submit], connection=connection)
             return _accepted(answer)
+        if self._is_alone or self._senders:
+            return _accepted(await self._share(submit))
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return _accepted(await (self._submit_at_once(submit) if self._is_idle else self._submit_shared(submit)))
+                return _accepted(await self._submit_at_once(submit))
         except TimeoutError:
-            raise Unavailable(
-                f"no acknowledgement within {self._timeout_seconds} s; the jobs may or may not have been accepted: "
-                "repeat the same submit, it cannot double them"
-            ) from None
-
-    @property
-    def _is_idle(self) -> bool:
-        return not self._is_alone and self._sender is None
+            raise self._unacknowledged() from None
 
     async def _submit_at_once(self, submit: Submit) -> SubmitAnswer:
         """Nobody to share with: in the caller's own task, which saves two turns of the loop."""
         self._is_alone = True
+        self._under_way += 1
         try:
             (answer,) = await self._store.submit([submit])
         finally:
+            self._under_way -= 1
             self._is_alone = False
-            if self._waiting:
-                self._sender = asyncio.create_task(self._send())
+            self._use_lanes()
         return answer
 
-    async def _submit_shared(self, submit: Submit) -> SubmitAnswer:
-        future: asyncio.Future[SubmitAnswer] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(submit, future))
-        return await future
+    # sharing
+
+    def _share(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
+        loop = asyncio.get_running_loop()
+        one = _Waiting(submit, loop.create_future(), loop.time() + self._timeout_seconds)
+        self._waiting.append(one)
+        self._unanswered.append(one)
+        if self._watch is None:
+            self._watch = loop.call_at(one.ends_at, self._give_up)
+        self._use_lanes()
+        return one.answer
+
+    def _use_lanes(self) -> None:
+        if self._waiting and len(self._senders) + self._is_alone < self._store.submit_lanes:
+            sender = asyncio.get_running_loop().create_task(self._send())
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
 
     async def _send(self) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).
-        try:
-            while self._waiting:
-                await self._send_batch(self._take_batch())
-                # One turn of the loop, in which those just answered may come with their next: they share that call.
-                await asyncio.sleep(0)
-        finally:
-            self._sender = None
+        while batch := self._take_batch():
+            self._use_lanes()
+            await self._send_batch(batch)
+            # One turn of the loop, in which those just answered may come with their next: they share that call.
+            await asyncio.sleep(0)
 
     def _take_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
         jobs = 0
-        while self._waiting and (not batch or jobs + len(self._waiting[0].submit.jobs) <= SHARED_JOBS):
+        share = ceil((len(self._waiting) + self._under_way) / self._store.submit_lanes)
+        while self._waiting and len(batch) < share:
+            more = len(self._waiting[0].submit.jobs)
+            if batch and jobs + more > SHARED_JOBS:
+                break
             one = self._waiting.popleft()
-            if not one.answer.cancelled():
+            if not one.answer.done():
                 batch.append(one)
-                jobs += len(one.submit.jobs)
+                jobs += more
         return batch
 
     async def _send_batch(self, batch: list[_Waiting]) -> None:
-        if not batch:
-            return
         answers: list[SubmitAnswer]
+        self._under_way += len(batch)
         try:
             answers = await self._store.submit([one.submit for one in batch])
         except HoldfastError as error:
@@ -103,9 +121,34 @@ class Submitter:
                 if not one.answer.done():
                     one.answer.set_exception(Unavailable(f"the submit was interrupted: {error!r}"))
             raise
+        finally:
+            self._under_way -= len(batch)
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
+        self._forget_answered()
+
+    # giving up
+
+    def _give_up(self) -> None:
+        """One timer for all, set for the one that came first: a timer for each would cost as much as its job."""
+        loop = asyncio.get_running_loop()
+        for one in self._unanswered:
+            if one.ends_at <= loop.time() and not one.answer.done():
+                one.answer.set_exception(self._unacknowledged())
+        self._forget_answered()
+        first = self._unanswered[0] if self._unanswered else None
+        self._watch = loop.call_at(first.ends_at, self._give_up) if first else None
+
+    def _forget_answered(self) -> None:
+        while self._unanswered and self._unanswered[0].answer.done():
+            self._unanswered.popleft()
+
+    def _unacknowledged(self) -> Unavailable:
+        return Unavailable(
+            f"no acknowledgement within {self._timeout_seconds} s; the jobs may or may not have been accepted: "
+            "repeat the same submit, it cannot double them"
+        )
 
 
 def _accepted(answer: SubmitAnswer) -> tuple[Submitted, ...]:

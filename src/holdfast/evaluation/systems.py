@@ -8,7 +8,6 @@ import asyncio
 import ctypes
 import json
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Final
 from holdfast.core.errors import Unavailable
 from holdfast.evaluation.designs import DESIGNS
 from holdfast.evaluation.visits import System
+from holdfast.rpc.ports import free_ports
 
 READY_EVENTS: Final = frozenset({"ready", "server_started"})
 START_SECONDS: Final = 30.0
@@ -167,18 +167,6 @@ async def open_chain() -> AsyncIterator[System]:
         head = await processes.start("head", *ECHO, "--chain", behind["create"], behind["enqueue"])
         pids = [one.pid for one in processes.started]
         yield System(design="chain", targets=[head], processes=lambda: pids)
-
-
-def free_ports(count: int) -> list[int]:
-    """Free a moment ago; all held at once, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 async def _wait_ready(name: str, process: asyncio.subprocess.Process, log: Path) -> str:

@@ -70,6 +70,10 @@ class FaultyStore:
         self._calls: dict[str, int] = {}
         self._under_way: set[asyncio.Task[Any]] = set()
 
+    @property
+    def submit_lanes(self) -> int:
+        return self._store.submit_lanes
+
     async def under_way(self) -> None:
         """Wait for the calls that timed out; what they raise is nobody's any more."""
         await asyncio.gather(*self._under_way, return_exceptions=True)

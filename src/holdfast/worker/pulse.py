@@ -271,7 +271,8 @@ class Pulse:
                 async with asyncio.timeout(seconds):
                     await self._nudged.wait()
         self._is_resting = False
-        return not self._stopping.is_set()
+        # The news are most often of a job that is claimed this very moment: a tick would be in its way.
+        return await self._pause(min(SOONEST_SECONDS, usual) if self._nudged.is_set() else 0.0)
 
     async def _fire_crons(self, store: Store) -> None:
         from holdfast.engine.cron import CronScheduler  # most workers have no periodic job

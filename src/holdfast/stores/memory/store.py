@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from holdfast.core import decisions, limits
@@ -73,6 +73,8 @@ class SystemClock:
 
 
 class MemoryStore:
+    submit_lanes: Final = 1
+
     def __init__(
         self,
         *,

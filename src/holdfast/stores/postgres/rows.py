@@ -207,18 +207,21 @@ def edge_from(row: Row) -> Edge:
     return Edge(row["child"], row["parent"], DependencyKind(row["kind"]), row["is_open"])
 
 
-def plain_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
-    """The arrays of submit.sql, in its order."""
-    return [
-        [job.id for job in jobs],
+def plain_insert(jobs: Sequence[NewJob]) -> tuple[str, list[Any]]:
+    """The statement that inserts such jobs, and its parameters after the clock, in its order."""
+    ids, payloads = [job.id for job in jobs], [job.payload.data for job in jobs]
+    columns = [
         given_once([job.type for job in jobs]),
         given_once([job.queue for job in jobs]),
         given_once([job.priority for job in jobs]),
-        [job.payload.data for job in jobs],
         given_once([job.payload.is_json for job in jobs]),
-        given_once([job.delay_seconds for job in jobs]),
         *_settings_columns(jobs),
     ]
+    delays = given_once([job.delay_seconds for job in jobs])
+    if delays == [0.0] and all(len(column) == 1 for column in columns):
+        *shared, options = (column[0] for column in columns)
+        return "submit_alike", [ids, payloads, *shared, options or None]
+    return "submit", [ids, payloads, *columns, delays]
 
 
 def _settings_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:

@@ -68,7 +68,7 @@ from holdfast.stores.postgres.connections import AsyncpgExecutor, executor_of, o
 from holdfast.stores.postgres.cursors import ClaimCursors
 from holdfast.stores.postgres.errors import RETRIED, UNIQUE_VIOLATION, sqlstate_of, translate, translated
 from holdfast.stores.postgres.pool import Pool
-from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order, one_row, plain_columns
+from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order, one_row, plain_insert
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.transaction import TALLY_ROWS, Executor, PostgresTransaction, Sweeps
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
@@ -121,6 +121,8 @@ BEGIN_POOLED: Final = "; ".join((BEGIN, *(f"SET LOCAL {name} = {value}" for name
 
 
 class PostgresStore:
+    submit_lanes: Final = 2
+
     def __init__(
         self,
         url: str,
@@ -310,7 +312,8 @@ class PostgresStore:
         return [answers[index] for index in range(len(submits))]
 
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
-        await self._insert("submit", self._now, *plain_columns(jobs))
+        name, arguments = plain_insert(jobs)
+        await self._insert(name, self._now, *arguments)
         self._announce({job.queue for job in jobs})
 
     async def _insert(self, name: str, *arguments: Any) -> None:

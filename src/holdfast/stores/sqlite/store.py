@@ -98,6 +98,8 @@ class Lanes:
 
 
 class SQLiteStore:
+    submit_lanes: Final = 1
+
     def __init__(
         self,
         path: str | Path,

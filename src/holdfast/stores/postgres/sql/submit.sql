@@ -9,25 +9,25 @@ WITH clock AS MATERIALIZED (
 ),
 common AS MATERIALIZED (
     SELECT
-        ($3::text[])[1] AS type, ($4::text[])[1] AS queue, ($5::smallint[])[1] AS priority,
-        ($7::boolean[])[1] AS is_json, ($8::float8[])[1] AS delay_seconds, ($9::smallint[])[1] AS max_attempts,
-        ($10::float8[])[1] AS visibility_seconds, ($11::float8[])[1] AS lifetime_seconds, ($12::text[])[1] AS options
+        ($4::text[])[1] AS type, ($5::text[])[1] AS queue, ($6::smallint[])[1] AS priority,
+        ($7::boolean[])[1] AS is_json, ($8::smallint[])[1] AS max_attempts, ($9::float8[])[1] AS visibility_seconds,
+        ($10::float8[])[1] AS lifetime_seconds, ($11::text[])[1] AS options, ($12::float8[])[1] AS delay_seconds
 ),
 given AS (
     SELECT
         g.id, g.payload, coalesce(g.type, c.type) AS type, coalesce(g.queue, c.queue) AS queue,
         coalesce(g.priority, c.priority) AS priority, coalesce(g.is_json, c.is_json) AS is_json,
-        coalesce(g.delay_seconds, c.delay_seconds) AS delay_seconds,
         coalesce(g.max_attempts, c.max_attempts) AS max_attempts,
         coalesce(g.visibility_seconds, c.visibility_seconds) AS visibility_seconds,
         coalesce(g.lifetime_seconds, c.lifetime_seconds) AS lifetime_seconds,
-        nullif(coalesce(g.options, c.options), '') AS options
+        nullif(coalesce(g.options, c.options), '') AS options,
+        coalesce(g.delay_seconds, c.delay_seconds) AS delay_seconds
     FROM common c, unnest(
-        $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[], $8::float8[],
-        $9::smallint[], $10::float8[], $11::float8[], $12::text[]
+        $2::uuid[], $3::bytea[], $4::text[], $5::text[], $6::smallint[], $7::boolean[],
+        $8::smallint[], $9::float8[], $10::float8[], $11::text[], $12::float8[]
     ) AS g (
-        id, type, queue, priority, payload, is_json, delay_seconds,
-        max_attempts, visibility_seconds, lifetime_seconds, options
+        id, payload, type, queue, priority, is_json,
+        max_attempts, visibility_seconds, lifetime_seconds, options, delay_seconds
     )
 ),
 inserted AS (

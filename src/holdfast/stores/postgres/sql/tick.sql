@@ -3,8 +3,11 @@
 -- In the order of an index and LIMIT 1: without both, a planner that expects a match soon reads whole tables instead.
 -- Locks: the one row of beat. Index: waiting_due, running_owner, ready_lifetime, waiting_lifetime, ended_done, ended_dead,
 -- cron_slot_fired.
+-- Commits without waiting for the disk: a server that crashed gives everyone a timeout of grace anyway.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+    SELECT
+        coalesce($1::timestamptz, clock_timestamp()) AS now,
+        set_config('synchronous_commit', 'off', true) AS commit_mode
 ),
 beaten AS (
     UPDATE {schema}.beat b SET
