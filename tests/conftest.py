@@ -18,6 +18,8 @@ from tests.servers.postgres import named_server
 
 # Tests start programs from processes in which gRPC runs: its handlers would end such a child before it has begun.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# Programs under test write to pipes as they would for anybody: buffered, unless they see to it themselves.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 NewDatabase = Callable[[], str]
 

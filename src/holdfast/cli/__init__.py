@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 from holdfast.cli.command import Parser
 from holdfast.cli.exits import MEANINGS, Exit, exit_of
-from holdfast.cli.streams import abandon, finish, note, tolerate_any_encoding
+from holdfast.cli.streams import abandon, finish, note, prepare
 from holdfast.core.errors import HoldfastError
 
 COMMANDS: Final = (
@@ -43,7 +43,7 @@ ENVIRONMENT: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and answer its exit code."""
-    tolerate_any_encoding()
+    prepare()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(given)

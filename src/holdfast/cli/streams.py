@@ -35,11 +35,11 @@ def finish() -> None:
     sys.stderr.flush()
 
 
-def tolerate_any_encoding() -> None:
-    """A terminal without Unicode is shown escapes, not a traceback."""
+def prepare() -> None:
+    """A terminal without Unicode is shown escapes, not a traceback; a pipe is given each line as it is said."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
 
 
 def abandon() -> None:

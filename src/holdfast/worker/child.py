@@ -48,6 +48,8 @@ PROGRESS_SECONDS: Final = 0.1
 LOG_SECONDS: Final = 1.0
 EXIT_SECONDS: Final = 5.0
 """How long a child without work may take to end when its worker is gone: what it does ``atexit`` is the user's."""
+RESERVE_BYTES: Final = 4 * 1024 * 1024
+"""Address space, not memory: given back when a handler has used up all there is, for the telling of it."""
 PR_SET_PDEATHSIG: Final = 1
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LIMITS: Final = (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)
@@ -77,6 +79,7 @@ class Child:
         self._main = MainModule()
         self._handlers: dict[messages.Target, Handler] = {}
         self._runner: asyncio.Runner | None = None
+        self._reserve: bytearray | None = None
 
     def serve(self) -> None:
         threading.Thread(target=self._read, name="holdfast-wire", daemon=True).start()
@@ -162,9 +165,12 @@ class Child:
         if self._cancelled_number == run.number:
             channel.cancel_requested = True
         self._news.set()
+        if self._reserve is None:
+            self._reserve = bytearray(RESERVE_BYTES)
         try:
             answer = contextvars.copy_context().run(self._attempt, run, channel, capture)
         except BaseException as error:
+            self._reserve = None
             self._leave_if_forked(error)
             answer = _failed(run, error, self._handlers.get(run.target))
         self._leave_if_forked(None)
@@ -225,7 +231,7 @@ def _context(run: Run, channel: WireChannel) -> Context:
 
 def _failed(run: Run, error: BaseException, handler: Handler | None) -> FailedSo:
     if isinstance(error, MemoryError):
-        # Its frames still hold what filled the memory, and telling it needs some.
+        # Its frames still hold what filled the memory.
         traceback.clear_frames(error.__traceback__)
     failure = failure_of(error, permanent=handler.permanent if handler is not None else ())
     retry_after = error.retry_after if isinstance(error, TemporaryError) else None

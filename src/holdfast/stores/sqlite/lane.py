@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import UsageError
 from holdfast.stores.sqlite.errors import translate
+from holdfast.stores.sqlite.threads import ended
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -129,7 +130,7 @@ class Lane(ABC):
             self._end_turn(asyncio.get_running_loop())
             self._is_closed = True
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
+            await ended(self._thread)
 
     @abstractmethod
     def serve(self, group: list[Operation]) -> None:

@@ -25,6 +25,7 @@ from typing import Final
 
 from holdfast.stores.sqlite.changes import FileChanges
 from holdfast.stores.sqlite.statements import SQL, bound
+from holdfast.stores.sqlite.threads import ended
 from holdfast.stores.wakeup import Wakeups
 
 COMMIT_SECONDS: Final = 0.001
@@ -114,7 +115,7 @@ class Watch:
             self._lock.notify()
         self._ring()
         self.wake(None)
-        await asyncio.to_thread(self._thread.join)
+        await ended(self._thread)
         if self._changes is not None:
             self._changes.close()
 

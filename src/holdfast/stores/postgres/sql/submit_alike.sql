@@ -11,11 +11,11 @@ inserted AS (
         max_attempts, visibility_seconds, lifetime_seconds, options
     )
     SELECT
-        g.id, $4::text, $5::text, $6::smallint, 0, g.payload, $7::boolean, clock.now,
+        g.id, $4::text, $5::text, $6::smallint, 0, g.payload, $7::boolean, (SELECT now FROM clock),
         $8::smallint, $9::float8, $10::float8, $11::text
-    FROM clock, unnest($2::uuid[], $3::bytea[]) AS g (id, payload)
+    FROM unnest($2::uuid[], $3::bytea[]) AS g (id, payload)
     {on_conflict}
-    RETURNING seq, created_at
+    RETURNING seq
 ),
 readied AS (
     INSERT INTO {schema}.ready (
@@ -24,7 +24,7 @@ readied AS (
     )
     SELECT
         seq, $5::text, $6::smallint, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
-        created_at, created_at + make_interval(secs => $10::float8)
+        (SELECT now FROM clock), (SELECT now + make_interval(secs => $10::float8) FROM clock)
     FROM inserted
 )
 INSERT INTO {schema}.tally (queue, state, delta)
