@@ -51,7 +51,7 @@ FOR_OTHER_LAYERS = {
     "Holdfast": {"on_store", "open_loop", "opened_on"},
     "JobType": {"given", "handler", "new_job"},
     "BoundJobType": {"handler"},
-    "Call": {"handle", "new_job", "runtime"},
+    "Call": {"given", "handle", "handler", "new_job", "payload", "runtime", "take_id"},
     "Workflow": {"graph"},
     "Worker": {"options"},
     "Retry": {"delay_seconds", "faults", "from_data", "retries", "to_data"},

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -23,7 +23,7 @@ RETRY_MAX_SECONDS: Final = 1.0
 class Submission:
     """Jobs that are accepted together or not at all. Their IDs are made, so that a repeat cannot double them."""
 
-    jobs: tuple[NewJob, ...]
+    jobs: Sequence[NewJob]
     is_keyed_as_one: bool = False
     connection: Any = None
 
@@ -49,7 +49,9 @@ class Client:
     async def submit(self, submission: Submission) -> tuple[Submitted, ...]:
         if not self._middleware:
             return await self._accept(submission)
-        return await around_submit(self._middleware, submission.jobs, lambda: self._accept(submission))
+        # Middleware may write to the jobs.
+        written = replace(submission, jobs=tuple(submission.jobs))
+        return await around_submit(self._middleware, written.jobs, lambda: self._accept(written))
 
     async def _accept(self, submission: Submission) -> tuple[Submitted, ...]:
         submit = Submit(jobs=submission.jobs, is_keyed_as_one=submission.is_keyed_as_one)

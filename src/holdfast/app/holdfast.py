@@ -22,6 +22,7 @@ from holdfast.app.job_type import (
     PlainContextJobType,
     PlainJobType,
     make_job,
+    new_jobs,
 )
 from holdfast.app.management import JobId, Management
 from holdfast.app.options import (
@@ -48,7 +49,7 @@ from holdfast.core.limits import DEFAULT_QUEUE
 from holdfast.core.payload import EMPTY, Payload, check_limit
 from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
-from holdfast.engine.ids import new_id, new_ids
+from holdfast.engine.ids import new_id
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_log_store, find_log_url, without_password
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Registry
@@ -313,8 +314,9 @@ class Holdfast(Management):
     def _batch(self, calls: tuple[Call[Any], ...], key: str | None, connection: Any) -> Submission:
         if require_one_runtime(calls) is not self._runtime:
             raise UsageError("these calls belong to another app; submit them there")
-        jobs = tuple([call.new_job(fresh) for call, fresh in zip(calls, new_ids(len(calls)), strict=True)])
+        jobs = new_jobs(calls)
         if key is not None:
+            jobs = list(jobs)
             put_keys(jobs, key)
         return Submission(jobs=jobs, is_keyed_as_one=key is not None, connection=connection)
 

@@ -5,7 +5,7 @@ refuses a wrong argument where it stands, and knows what ``await handle.result()
 """
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
@@ -13,11 +13,11 @@ from holdfast.app.client import Submission
 from holdfast.app.handle import JobHandle
 from holdfast.app.options import Given, SubmitOptions, id_of, queue_of, require_timeout, submit_fields
 from holdfast.app.runtime import Runtime
-from holdfast.core.commands import NewJob, Submitted
+from holdfast.core.commands import AlikeJobs, NewJob, Submitted
 from holdfast.core.errors import UsageError
 from holdfast.core.job import DEFAULT_TIMEOUTS
 from holdfast.core.payload import Payload
-from holdfast.engine.ids import new_id
+from holdfast.engine.ids import new_id, new_ids
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler
 
@@ -36,36 +36,47 @@ class Call(Generic[R_co]):
         await chain(download.call(url), resize.call("a.png")).submit()
     """
 
-    __slots__ = ("_given", "_handler", "_id", "_payload", "_runtime")
+    __slots__ = ("_id", "_runtime", "given", "handler", "payload")
 
     def __init__(self, runtime: Runtime, handler: Handler, given: Given, payload: Payload) -> None:
         self._runtime = runtime
-        self._handler = handler
-        self._given = given
-        self._payload = payload
         self._id: UUID | None = None
+        self.handler = handler
+        self.given = given
+        self.payload = payload
 
     @property
     def id(self) -> UUID:
+        return self._id or self.take_id(new_id())
+
+    def take_id(self, fresh: UUID) -> UUID:
+        """The ID it has, or else this one: many are made at once for less."""
         if self._id is None:
-            self._id = new_id()
+            self._id = fresh
         return self._id
 
     @property
     def runtime(self) -> Runtime:
         return self._runtime
 
-    def new_job(self, fresh_id: UUID | None = None) -> NewJob:
-        """``fresh_id``: one that was made with many others, which is cheaper, for a call that has none yet."""
-        if self._id is None:
-            self._id = fresh_id or new_id()
-        return make_job(self._id, self._handler.name, self._payload, self._given)
+    def new_job(self) -> NewJob:
+        return make_job(self.id, self.handler.name, self.payload, self.given)
 
     def handle(self, submitted: Submitted) -> JobHandle[R_co]:
-        return JobHandle(self._runtime, submitted, self._handler.signature.decode_result)
+        return JobHandle(self._runtime, submitted, self.handler.signature.decode_result)
 
     def __repr__(self) -> str:
-        return f"<Call of {self._handler.name} {self.id}>"
+        return f"<Call of {self.handler.name} {self.id}>"
+
+
+def new_jobs(calls: Sequence[Call[Any]]) -> Sequence[NewJob]:
+    """As columns where they are calls of one job type with the same options."""
+    ids = [call.take_id(fresh) for call, fresh in zip(calls, new_ids(len(calls)), strict=True)]
+    first = calls[0]
+    job = first.new_job()
+    if job.is_plain and all(call.handler is first.handler and call.given is first.given for call in calls):
+        return AlikeJobs(job, ids, [call.payload for call in calls])
+    return [call.new_job() for call in calls]
 
 
 class Submittable(Generic[P, R]):

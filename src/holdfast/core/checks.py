@@ -17,6 +17,7 @@ from uuid import UUID
 from holdfast.core import limits
 from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
 from holdfast.core.commands import (
+    AlikeJobs,
     Claim,
     Completed,
     Failed,
@@ -39,6 +40,8 @@ from holdfast.core.retry import DEFAULT_RETRY, Retry
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
     """Raise InvalidInput with every fault of every job."""
+    if isinstance(submit.jobs, AlikeJobs) and _are_usual(submit.jobs, payload_limit_bytes):
+        return
     faults = [
         fault
         for index, job in enumerate(submit.jobs)
@@ -75,6 +78,17 @@ def _is_usual(job: NewJob, payload_limit_bytes: int) -> bool:
         and job.callback_url is None
         and not job.dependencies
         and not job.tags
+    )
+
+
+def _are_usual(jobs: AlikeJobs, payload_limit_bytes: int) -> bool:
+    return (
+        _is_usual(jobs.first, payload_limit_bytes)
+        and len(jobs.payloads) == len(jobs) <= limits.MAX_SUBMIT_JOBS
+        and set(map(type, jobs.ids)) == {UUID}
+        and set(map(type, jobs.payloads)) == {Payload}
+        and max([len(payload.data) for payload in jobs.payloads]) <= payload_limit_bytes
+        and len({job_id.int for job_id in jobs.ids}) == len(jobs)
     )
 
 

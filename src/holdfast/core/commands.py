@@ -4,10 +4,11 @@ Answers come one an item, in the order asked: a per-item error is an instance in
 would fail its neighbours.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import overload
 from uuid import UUID
 
 from holdfast.core import limits
@@ -75,6 +76,42 @@ class NewJob:
         return self.options.encode()
 
 
+class AlikeJobs(Sequence[NewJob]):
+    """Jobs that differ in ID and payload alone, as a thousand calls of one function do.
+
+    Kept as one of them and two columns, which a store can write as they are. Whoever wants the jobs has them made.
+    """
+
+    __slots__ = ("_made", "first", "ids", "payloads")
+
+    def __init__(self, first: NewJob, ids: Sequence[UUID], payloads: Sequence[Payload]) -> None:
+        self.first = first
+        self.ids = ids
+        self.payloads = payloads
+        self._made: Sequence[NewJob] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> NewJob: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[NewJob]: ...
+    def __getitem__(self, index: int | slice) -> NewJob | Sequence[NewJob]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[NewJob]:
+        return iter(self._all())
+
+    def _all(self) -> Sequence[NewJob]:
+        if not self._made:
+            self._made = [
+                replace(self.first, id=job_id, payload=payload, tags=dict(self.first.tags))
+                for job_id, payload in zip(self.ids, self.payloads, strict=True)
+            ]
+        return self._made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """Jobs that are accepted together or not at all. Submits that share a call are independent of each other.
@@ -82,8 +119,17 @@ class Submit:
     ``is_keyed_as_one`` says that the items' keys were made from one key of the whole: a repeat finds all, or none.
     """
 
-    jobs: tuple[NewJob, ...]
+    jobs: Sequence[NewJob]
     is_keyed_as_one: bool = False
+
+    @property
+    def ids(self) -> Sequence[UUID]:
+        return self.jobs.ids if isinstance(self.jobs, AlikeJobs) else [job.id for job in self.jobs]
+
+    @property
+    def is_plain(self) -> bool:
+        """All of them are."""
+        return self.jobs.first.is_plain if isinstance(self.jobs, AlikeJobs) else all(job.is_plain for job in self.jobs)
 
 
 @dataclass(slots=True, unsafe_hash=True)

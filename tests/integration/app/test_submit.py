@@ -23,6 +23,7 @@ from holdfast import (
 from holdfast.core.commands import CancelOutcome, NewJob, Submitted
 from holdfast.core.failures import Category
 from holdfast.core.payload import Payload
+from holdfast.core.priority import Priority
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.faults import FaultKind, FaultyStore, PlannedFault
 from holdfast.worker.middleware import Submit
@@ -90,6 +91,18 @@ async def test_many_are_accepted_together(opened: Jobs) -> None:
     payloads = [(await handle.job()).payload.value() for handle in handles]
     assert payloads == [{"a": n} for n in range(5)]
     assert await opened.app.submit_many([]) == []
+
+
+async def test_many_of_several_kinds_keep_their_order(opened: Jobs) -> None:
+    calls = [opened.add.call(0), opened.resize.call("a.png"), opened.add.options(priority=Priority.LOW).call(2)]
+    handles = await opened.app.submit_many(calls)
+    jobs = [await handle.job() for handle in handles]
+    assert [job.id for job in jobs] == [call.id for call in calls]
+    assert [(job.type, job.priority) for job in jobs] == [
+        ("add", Priority.NORMAL),
+        ("resize", Priority.NORMAL),
+        ("add", Priority.LOW),
+    ]
 
 
 async def test_one_bad_item_refuses_all(opened: Jobs) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core.bursts import uncollected
-from holdfast.core.commands import CronSlot, NewJob
+from holdfast.core.commands import AlikeJobs, CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts
@@ -209,6 +209,9 @@ def edge_from(row: Row) -> Edge:
 
 def plain_insert(jobs: Sequence[NewJob]) -> tuple[str, list[Any]]:
     """The statement that inserts such jobs, and its parameters after the clock, in its order."""
+    if isinstance(jobs, AlikeJobs) and not jobs.first.delay_seconds:
+        _, _, *shared = one_row(jobs.first)
+        return "submit_alike", [jobs.ids, [payload.data for payload in jobs.payloads], *shared]
     ids, payloads = [job.id for job in jobs], [job.payload.data for job in jobs]
     columns = [
         given_once([job.type for job in jobs]),
@@ -244,13 +247,13 @@ def given_once(column: list[Any]) -> list[Any]:
 
 
 def one_row(job: NewJob) -> tuple[Any, ...]:
-    """The parameters of submit_one.sql, in its order."""
+    """The parameters of submit_one.sql, and of submit_alike.sql for one job, after the clock, in their order."""
     return (
         job.id,
+        job.payload.data,
         job.type,
         job.queue,
         job.priority,
-        job.payload.data,
         job.payload.is_json,
         job.retry.max_attempts,
         job.timeouts.visibility,

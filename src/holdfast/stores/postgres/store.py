@@ -29,6 +29,7 @@ from holdfast.core.checks import (
     require_valid_worker,
 )
 from holdfast.core.commands import (
+    AlikeJobs,
     CancelAnswer,
     Claim,
     Completed,
@@ -301,10 +302,11 @@ class PostgresStore:
             except HoldfastError as refusal:
                 answers[index] = refusal
             else:
-                (plain if all(job.is_plain for job in one.jobs) else other)[index] = one
+                (plain if one.is_plain else other)[index] = one
         if plain:
-            await self._submit_plain([job for one in plain.values() for job in one.jobs])
-            answers.update((i, tuple(Submitted(job.id) for job in one.jobs)) for i, one in plain.items())
+            first = next(iter(plain.values())).jobs
+            await self._submit_plain(first if len(plain) == 1 else [job for one in plain.values() for job in one.jobs])
+            answers.update((i, tuple(map(Submitted, one.ids))) for i, one in plain.items())
         if other:
             accepted = await self._transact(lambda tx: submit(tx, list(other.values())))
             self._announce(_queues_with_delays(other.values()))
@@ -314,7 +316,7 @@ class PostgresStore:
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
         name, arguments = plain_insert(jobs)
         await self._insert(name, self._now, *arguments)
-        self._announce({job.queue for job in jobs})
+        self._announce({jobs.first.queue} if isinstance(jobs, AlikeJobs) else {job.queue for job in jobs})
 
     async def _insert(self, name: str, *arguments: Any) -> None:
         """New jobs. Where some are there already this is a repeat of a submit whose answer was lost."""

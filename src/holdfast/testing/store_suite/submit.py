@@ -1,10 +1,14 @@
 """Submit: what is accepted, whole or not at all."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from holdfast.core import limits
-from holdfast.core.commands import Submit, Submitted
+from holdfast.core.commands import AlikeJobs, Submit, Submitted
 from holdfast.core.errors import InvalidInput
 from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
@@ -225,3 +229,57 @@ async def test_a_mixed_batch_keeps_its_order(harness: StoreHarness) -> None:
 async def test_no_submit_and_no_answer(harness: StoreHarness) -> None:
     """P1."""
     assert await harness.store.submit([]) == []
+
+
+ALIKE_SETTINGS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "delayed": {"delay_seconds": 60.0},
+    "all settings": {
+        "type": "other",
+        "queue": "media",
+        "priority": Priority.CRITICAL,
+        "timeouts": Timeouts(execution=12.5, visibility=34.25, lifetime=5678.0),
+        "retry": Retry(max_attempts=7, initial_delay=2.5),
+        "correlation_id": "trace-1",
+        "callback_url": "https://example.org/done",
+    },
+    "labelled": {"tags": {"region": "eu"}},
+}
+
+
+@pytest.mark.parametrize("settings", ALIKE_SETTINGS.values(), ids=ALIKE_SETTINGS)
+async def test_jobs_given_as_columns_are_kept_as_jobs_are(harness: StoreHarness, settings: dict[str, Any]) -> None:
+    """One job and the columns in which the others differ are written as so many jobs."""
+    payloads = [Payload.of({"n": n}) for n in range(5)]
+    singly = [new_job(payload=payload, **settings) for payload in payloads]
+    alike = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
+    answers = await harness.store.submit([Submit(jobs=singly), Submit(jobs=alike)])
+    assert answers[1] == tuple(Submitted(job_id) for job_id in alike.ids)
+    # Alone, and again as after a lost answer.
+    alone = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
+    for _ in range(2):
+        (answer,) = await harness.store.submit([Submit(jobs=alone)])
+        assert answer == tuple(Submitted(job_id) for job_id in alone.ids)
+    kept = [await read_one(harness.store, job_id) for job_id in (*(job.id for job in singly), *alike.ids, *alone.ids)]
+    looks = [replace(job, id=kept[0].id, seq=0, payload=payloads[0]) for job in kept]
+    assert all(look == looks[0] for look in looks)
+    assert [job.payload for job in kept] == payloads * 3
+    assert [job.seq for job in kept] == sorted(job.seq for job in kept)
+    assert sum((await read_counts(harness.store, kept[0].queue)).values()) == 15
+
+
+async def test_a_fault_among_columns_names_its_job(harness: StoreHarness) -> None:
+    large = Payload.of("x" * limits.DEFAULT_PAYLOAD_BYTES)
+    alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(1), large, Payload.of(3)])
+    (answer,) = await harness.store.submit([Submit(jobs=alike)])
+    assert isinstance(answer, InvalidInput)
+    assert [(fault.item, fault.field) for fault in answer.faults] == [(1, "payload")]
+    assert await read_all(harness.store) == []
+
+
+async def test_an_id_that_stands_twice_in_a_column_is_refused(harness: StoreHarness) -> None:
+    alike = AlikeJobs(new_job(), [uuid4()] * 2, [Payload.of(1), Payload.of(2)])
+    (answer,) = await harness.store.submit([Submit(jobs=alike)])
+    assert isinstance(answer, InvalidInput)
+    assert [fault.field for fault in answer.faults] == ["id"]
+    assert await read_all(harness.store) == []

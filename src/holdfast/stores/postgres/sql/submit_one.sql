@@ -9,7 +9,7 @@ WITH inserted AS (
         max_attempts, visibility_seconds, lifetime_seconds, options
     )
     VALUES (
-        $2::uuid, $3::text, $4::text, $5::smallint, 0, $6::bytea, $7::boolean,
+        $2::uuid, $4::text, $5::text, $6::smallint, 0, $3::bytea, $7::boolean,
         coalesce($1::timestamptz, clock_timestamp()), $8::smallint, $9::float8, $10::float8, $11::text
     )
     {on_conflict}
