@@ -11,6 +11,6 @@ INSERT INTO {schema}.ready (
     job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at
 )
 SELECT
-    seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+    seq, queue, priority, seq, 0, 0, 0, false, false,
     created_at, created_at + make_interval(secs => lifetime_seconds)
 FROM inserted

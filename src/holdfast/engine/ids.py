@@ -6,10 +6,11 @@ checkpoint log it whole: with many jobs in the table the index would cost a subm
 """
 
 from os import urandom
+from struct import iter_unpack
 from typing import Final
 from uuid import UUID
 
-from holdfast.core.ids import uuid_of
+from holdfast.core.ids import uuid_of, uuids_of
 
 RUN_IDS: Final = 4096
 """So many have their first bits in common, unless another thread draws new ones meanwhile."""
@@ -30,11 +31,8 @@ def new_id() -> UUID:
 def new_ids(count: int) -> list[UUID]:
     """As many of ``new_id``, at half the cost."""
     common = _common_bits(count)
-    drawn = urandom(_OWN_BYTES * count)
-    return [
-        uuid_of(common | int.from_bytes(drawn[start : start + _OWN_BYTES]) & _FREE_BITS)
-        for start in range(0, len(drawn), _OWN_BYTES)
-    ]
+    drawn = iter_unpack(">HQ", urandom(_OWN_BYTES * count))
+    return uuids_of([common | (high << 64 | low) & _FREE_BITS for high, low in drawn])
 
 
 def _common_bits(count: int) -> int:

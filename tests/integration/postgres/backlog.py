@@ -32,7 +32,7 @@ FROM generate_series(1, {JOBS}) n;
 INSERT INTO holdfast.ready (
     job, place, scheduled_at, lifetime_ends_at, version, attempt, replays, priority, is_fragile, has_dependents, queue
 )
-SELECT n, nextval('holdfast.place_seq'), now(), now() + interval '7 days', 0, 0, 0, n % 5, false, false,
+SELECT n, n, now(), now() + interval '7 days', 0, 0, 0, n % 5, false, false,
     'queue-' || n % 20
 FROM generate_series(1, {READY}) n;
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.commands import NewJob, Settlement, Submit
 from holdfast.core.priority import Priority
-from holdfast.stores.postgres import PostgresStore, cursors
+from holdfast.stores.postgres import PostgresStore, cursors, migrate
 from holdfast.stores.postgres.cursors import REFRESH_SECONDS, ClaimCursors
 from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.postgres.store import PLANNER
@@ -26,6 +26,7 @@ from holdfast.testing.factories import (
     submit_jobs,
     submit_one,
 )
+from tests.conftest import NewDatabase
 from tests.integration.postgres.callers import with_asyncpg
 from tests.integration.postgres.databases import connected, opened
 
@@ -324,3 +325,34 @@ def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for child in plan.get("Plans", ()):
         yield from nodes_of(child)
+
+
+# a transaction's number comes before its places
+
+ASSERTING_SEQUENCE = """
+CREATE FUNCTION holdfast.next_place() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_current_xact_id_if_assigned() IS NULL THEN
+        RAISE EXCEPTION 'a place was drawn by a transaction without a number';
+    END IF;
+    RETURN nextval('holdfast.job_seq');
+END $$;
+ALTER TABLE holdfast.job ALTER COLUMN seq SET DEFAULT holdfast.next_place();
+"""
+PLAIN_SUBMITS = {
+    "one": [Submit(jobs=[new_job()])],
+    "alike": [Submit(jobs=[new_job()]), Submit(jobs=[new_job()])],
+    "different": [Submit(jobs=[new_job(), new_job(type="other")])],
+    "delayed": [Submit(jobs=[new_job(delay_seconds=60.0)])],
+}
+
+
+@pytest.mark.parametrize("submits", PLAIN_SUBMITS.values(), ids=PLAIN_SUBMITS)
+async def test_a_submit_has_its_number_before_its_places(new_database: NewDatabase, submits: list[Submit]) -> None:
+    """PG3. Else a job could come to stand behind the floor: it was placed early and is written late."""
+    url = new_database()
+    await migrate.upgrade(url)
+    async with opened(url) as store, connected(url) as connection:
+        await connection.execute(ASSERTING_SEQUENCE)
+        answers = await store.submit(submits)
+    assert [len(answer) for answer in answers] == [len(one.jobs) for one in submits]  # type: ignore[arg-type]

@@ -3,8 +3,11 @@
 -- Locks: the worker's row and the rows extended. Index: worker_pkey, running_pkey, running_owner.
 -- Looked up row by row, then updated by address: a plan made while running is empty, or for a large batch, would
 -- otherwise read all of it.
+-- Commits without waiting for the disk: claims wait for it, and what a crash forgets the next heartbeat says again.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+    SELECT
+        coalesce($1::timestamptz, clock_timestamp()) AS now,
+        set_config('synchronous_commit', 'off', true) AS commit_mode
 ),
 seen AS (
     UPDATE {schema}.worker w SET seen_at = clock.now

@@ -4,8 +4,9 @@
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
+-- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
 ),
 common AS MATERIALIZED (
     SELECT
@@ -49,7 +50,7 @@ readied AS (
         scheduled_at, lifetime_ends_at
     )
     SELECT
-        seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+        seq, queue, priority, seq, 0, 0, 0, false, false,
         created_at, created_at + make_interval(secs => lifetime_seconds)
     FROM inserted
     WHERE run_at IS NULL

@@ -2,8 +2,9 @@
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
+-- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
 ),
 inserted AS (
     INSERT INTO {schema}.job (
@@ -11,9 +12,9 @@ inserted AS (
         max_attempts, visibility_seconds, lifetime_seconds, options
     )
     SELECT
-        g.id, $4::text, $5::text, $6::smallint, 0, g.payload, $7::boolean, (SELECT now FROM clock),
+        g.id, $4::text, $5::text, $6::smallint, 0, g.payload, $7::boolean, clock.now,
         $8::smallint, $9::float8, $10::float8, $11::text
-    FROM unnest($2::uuid[], $3::bytea[]) AS g (id, payload)
+    FROM clock, unnest($2::uuid[], $3::bytea[]) AS g (id, payload)
     {on_conflict}
     RETURNING seq
 ),
@@ -23,7 +24,7 @@ readied AS (
         scheduled_at, lifetime_ends_at
     )
     SELECT
-        seq, $5::text, $6::smallint, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+        seq, $5::text, $6::smallint, seq, 0, 0, 0, false, false,
         (SELECT now FROM clock), (SELECT now + make_interval(secs => $10::float8) FROM clock)
     FROM inserted
 )

@@ -3,15 +3,19 @@
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- $12 is the channel on which to say so, or NULL: see wake.Notifier.
 -- Locks: none but those of its own rows; with a channel, the one that lets notifications come in the order of commits. Index: job_id_key for the conflict.
-WITH inserted AS (
+-- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
+),
+inserted AS (
     INSERT INTO {schema}.job (
         id, type, queue, priority, depth, payload, is_json, created_at,
         max_attempts, visibility_seconds, lifetime_seconds, options
     )
-    VALUES (
+    SELECT
         $2::uuid, $4::text, $5::text, $6::smallint, 0, $3::bytea, $7::boolean,
-        coalesce($1::timestamptz, clock_timestamp()), $8::smallint, $9::float8, $10::float8, $11::text
-    )
+        clock.now, $8::smallint, $9::float8, $10::float8, $11::text
+    FROM clock
     {on_conflict}
     RETURNING seq, queue, priority, created_at, lifetime_seconds
 ),
@@ -24,7 +28,7 @@ readied AS (
         scheduled_at, lifetime_ends_at
     )
     SELECT
-        seq, queue, priority, nextval('{schema}.place_seq'), 0, 0, 0, false, false,
+        seq, queue, priority, seq, 0, 0, 0, false, false,
         created_at, created_at + make_interval(secs => lifetime_seconds)
     FROM inserted
 )
