@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
+from holdfast.core.commands import JobsInParts, NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.engine.submit import SHARED_JOBS, Submitter
 from holdfast.stores.memory import MemoryStore
@@ -195,3 +195,17 @@ async def test_a_shared_call_is_bounded() -> None:
     store.gate.set()
     await asyncio.gather(*tasks)
     assert store.calls == [1, 2, 1]
+
+
+async def test_jobs_that_cannot_be_made_are_their_caller_s_affair() -> None:
+    def no_more() -> Sequence[NewJob]:
+        raise OSError("the list ends here")
+
+    store = GatedStore()
+    submitter = Submitter(store)
+    broken = Submit(jobs=JobsInParts([NewJob(id=uuid4(), type="t")], iter(no_more, None)))
+    tasks = await start(submitter, one(), one(), broken, one())
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(result, OSError) for result in results] == [False, False, True, False]
+    assert store.calls == [1, 2]

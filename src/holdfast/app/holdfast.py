@@ -4,8 +4,9 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -41,7 +42,7 @@ from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
 from holdfast.core.bursts import uncollected
 from holdfast.core.checks import require_valid_tick
-from holdfast.core.commands import Submitted, Tick
+from holdfast.core.commands import JobsInParts, NewJob, Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import DEFAULT_TIMEOUTS, AttemptLog
@@ -62,6 +63,17 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+PART_CALLS: Final = 250
+"""So many calls of a larger batch become jobs at a time: a database is busy with one part while the next is made."""
+
+
+class CallsFailed(Exception):
+    """The caller's own code raised this while its calls were made; not to be taken for an error of the store."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Holdfast(Management):
@@ -274,7 +286,9 @@ class Holdfast(Management):
     async def submit_many(
         self, calls: Iterable[Call[R]], *, key: str | None = None, connection: Any = None
     ) -> list[JobHandle[R]]:
-        """Accept all of these jobs, or none, in one round trip.
+        """Accept all of these jobs, or none, in few round trips.
+
+        A generator does: its calls become jobs while the database writes those before them.
 
         ::
 
@@ -282,12 +296,16 @@ class Holdfast(Management):
 
         With ``key`` a repeat finds all of them: the jobs have the keys ``key#0``, ``key#1``, …
         """
-        with uncollected():
-            given = tuple(calls)
-            batch = self._batch(given, key, connection) if given else None
-        if batch is None:
-            return []
-        answers = await self._runtime.client.submit(batch)
+        given: list[Call[R]] = []
+        parts = self._parts(iter(calls), given)
+        try:
+            first = next(parts, None)
+            if first is None:
+                return []
+            jobs = first if len(first) < PART_CALLS else JobsInParts(first, parts)
+            answers = await self._runtime.client.submit(self._submission_of(jobs, key, connection))
+        except CallsFailed as failed:
+            raise failed.error from None
         with uncollected():
             return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
 
@@ -298,7 +316,7 @@ class Holdfast(Management):
         given = tuple(calls)
         if not given:
             return []
-        batch = self._batch(given, key, connection)
+        batch = self._submission_of(self._new_jobs(given), key, connection)
         answers = self._runtime.call_sync(
             "submit_many_sync",
             lambda client: client.submit(batch),
@@ -311,10 +329,26 @@ class Holdfast(Management):
         """The handle of a job that was submitted earlier, perhaps by another program. See also JobType.handle."""
         return JobHandle(self._runtime, Submitted(id_of(job)), _decode_any)
 
-    def _batch(self, calls: tuple[Call[Any], ...], key: str | None, connection: Any) -> Submission:
+    def _parts(self, calls: Iterator[Call[R]], made: list[Call[R]]) -> Iterator[Sequence[NewJob]]:
+        """The jobs of these calls, part by part; ``made`` has the calls of which there are jobs."""
+        while True:
+            try:
+                with uncollected():
+                    part = list(islice(calls, PART_CALLS))
+                    jobs = self._new_jobs(part) if part else None
+            except Exception as error:
+                raise CallsFailed(error) from error
+            if jobs is None:
+                return
+            made += part
+            yield jobs
+
+    def _new_jobs(self, calls: Sequence[Call[Any]]) -> Sequence[NewJob]:
         if require_one_runtime(calls) is not self._runtime:
             raise UsageError("these calls belong to another app; submit them there")
-        jobs = new_jobs(calls)
+        return new_jobs(calls)
+
+    def _submission_of(self, jobs: Sequence[NewJob], key: str | None, connection: Any) -> Submission:
         if key is not None:
             jobs = list(jobs)
             put_keys(jobs, key)

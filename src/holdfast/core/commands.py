@@ -112,6 +112,63 @@ class AlikeJobs(Sequence[NewJob]):
         return self._made
 
 
+class JobsInParts(Sequence[NewJob]):
+    """Jobs of which the first are made, and the others in parts as they are asked for.
+
+    A store may write one part while the next is made; for anybody else this is a sequence, and all of them are made at
+    once. What was made is kept, for a repeat. An error in the making comes again with every further try: a part of what
+    cannot be made as a whole is never taken for it.
+    """
+
+    __slots__ = ("_failure", "_jobs", "_made", "_rest")
+
+    def __init__(self, first: Sequence[NewJob], rest: Iterator[Sequence[NewJob]]) -> None:
+        self._made = [first]
+        self._rest = rest
+        self._failure: BaseException | None = None
+        self._jobs: Sequence[NewJob] = ()
+
+    def parts(self) -> Iterator[Sequence[NewJob]]:
+        index = 0
+        while index < len(self._made) or self._make_another():
+            yield self._made[index]
+            index += 1
+
+    def _make_another(self) -> bool:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            part = next(self._rest, None)
+        except BaseException as error:
+            self._failure = error
+            raise
+        if part is not None:
+            self._made.append(part)
+        return part is not None
+
+    @property
+    def ids(self) -> Sequence[UUID]:
+        return [job_id for part in self.parts() for job_id in Submit(jobs=part).ids]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts())
+
+    @overload
+    def __getitem__(self, index: int) -> NewJob: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[NewJob]: ...
+    def __getitem__(self, index: int | slice) -> NewJob | Sequence[NewJob]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[NewJob]:
+        return iter(self._all())
+
+    def _all(self) -> Sequence[NewJob]:
+        if not self._jobs:
+            self._jobs = [job for part in self.parts() for job in part]
+        return self._jobs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """Jobs that are accepted together or not at all. Submits that share a call are independent of each other.
@@ -124,7 +181,7 @@ class Submit:
 
     @property
     def ids(self) -> Sequence[UUID]:
-        return self.jobs.ids if isinstance(self.jobs, AlikeJobs) else [job.id for job in self.jobs]
+        return self.jobs.ids if isinstance(self.jobs, AlikeJobs | JobsInParts) else [job.id for job in self.jobs]
 
     @property
     def is_plain(self) -> bool:

@@ -26,6 +26,7 @@ SHARED_JOBS: Final = 1000
 @dataclass(slots=True)
 class _Waiting:
     submit: Submit
+    jobs: int
     answer: asyncio.Future[SubmitAnswer]
     ends_at: float
     """On the loop's clock: when its caller is told that there is no acknowledgement."""
@@ -73,7 +74,9 @@ class Submitter:
 
     def _share(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
         loop = asyncio.get_running_loop()
-        one = _Waiting(submit, loop.create_future(), loop.time() + self._timeout_seconds)
+        # To count them is to have them all made: what goes wrong with that is this caller's own affair (E2).
+        jobs = len(submit.jobs)
+        one = _Waiting(submit, jobs, loop.create_future(), loop.time() + self._timeout_seconds)
         self._waiting.append(one)
         self._unanswered.append(one)
         if self._watch is None:
@@ -100,13 +103,12 @@ class Submitter:
         jobs = 0
         share = ceil((len(self._waiting) + self._under_way) / self._store.submit_lanes)
         while self._waiting and len(batch) < share:
-            more = len(self._waiting[0].submit.jobs)
-            if batch and jobs + more > SHARED_JOBS:
+            if batch and jobs + self._waiting[0].jobs > SHARED_JOBS:
                 break
             one = self._waiting.popleft()
             if not one.answer.done():
                 batch.append(one)
-                jobs += more
+                jobs += one.jobs
         return batch
 
     async def _send_batch(self, batch: list[_Waiting]) -> None:

@@ -1,7 +1,7 @@
 """From a call to a stored job, and back to a result."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,9 @@ from holdfast import (
     Unavailable,
     UsageError,
 )
+from holdfast.app.holdfast import PART_CALLS
 from holdfast.core.commands import CancelOutcome, NewJob, Submitted
+from holdfast.core.errors import Fault
 from holdfast.core.failures import Category
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
@@ -103,6 +105,38 @@ async def test_many_of_several_kinds_keep_their_order(opened: Jobs) -> None:
         ("resize", Priority.NORMAL),
         ("add", Priority.LOW),
     ]
+
+
+async def test_a_large_batch_is_accepted_whole_and_in_order(opened: Jobs) -> None:
+    handles = await opened.app.submit_many(opened.add.call(n) for n in range(2 * PART_CALLS + 1))
+    assert len({handle.id for handle in handles}) == 2 * PART_CALLS + 1
+    for n in (0, PART_CALLS - 1, PART_CALLS, 2 * PART_CALLS):
+        assert (await handles[n].job()).payload.value() == {"a": n}
+
+
+CALLERS_ERRORS = [
+    RuntimeError("no more"),
+    TimeoutError("no more"),
+    Unavailable("no more"),
+    InvalidInput([Fault(field="a", problem="no more")]),
+]
+
+
+@pytest.mark.parametrize("error", CALLERS_ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("made", [0, 2 * PART_CALLS], ids=["at once", "late"])
+async def test_a_batch_that_cannot_be_made_leaves_nothing(opened: Jobs, made: int, error: Exception) -> None:
+    """Whatever the caller's own code raises comes back to it, and no part of the batch is accepted."""
+
+    def calls() -> Iterator[Any]:
+        for n in range(2 * PART_CALLS + 10):
+            if n == made:
+                raise error
+            yield opened.add.call(n)
+
+    with pytest.raises(type(error), match="no more") as raised:
+        await opened.app.submit_many(calls())
+    assert raised.value is error
+    assert (await opened.app.list()).jobs == ()
 
 
 async def test_one_bad_item_refuses_all(opened: Jobs) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.commands import NewJob, Settlement, Submit
+from holdfast.core.commands import JobsInParts, NewJob, Settlement, Submit
 from holdfast.core.priority import Priority
 from holdfast.stores.postgres import PostgresStore, cursors, migrate
 from holdfast.stores.postgres.cursors import REFRESH_SECONDS, ClaimCursors
@@ -344,6 +344,7 @@ PLAIN_SUBMITS = {
     "alike": [Submit(jobs=[new_job()]), Submit(jobs=[new_job()])],
     "different": [Submit(jobs=[new_job(), new_job(type="other")])],
     "delayed": [Submit(jobs=[new_job(delay_seconds=60.0)])],
+    "in parts": [Submit(jobs=JobsInParts([new_job()], iter([[new_job()]])))],
 }
 
 

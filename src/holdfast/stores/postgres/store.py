@@ -40,6 +40,7 @@ from holdfast.core.commands import (
     FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
+    JobsInParts,
     NewJob,
     Page,
     Place,
@@ -59,7 +60,7 @@ from holdfast.core.commands import (
     Worker,
     lease_tokens,
 )
-from holdfast.core.errors import HoldfastError, SchemaMismatch, SchemaMissing, Unavailable, WorkerNotFound
+from holdfast.core.errors import HoldfastError, InvalidInput, SchemaMismatch, SchemaMissing, Unavailable, WorkerNotFound
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
@@ -119,6 +120,10 @@ BEGIN: Final = (
     "SET LOCAL statement_timeout = '60s'"
 )
 BEGIN_POOLED: Final = "; ".join((BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in PLANNER.items())))
+
+
+class Unusual(Exception):
+    """A submit cannot be written part by part."""
 
 
 class PostgresStore:
@@ -270,7 +275,10 @@ class PostgresStore:
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
         if connection is not None:
             return await self._submit_within(submits, connection)
-        if len(submits) == 1 and len(submits[0].jobs) == 1:
+        if len(submits) == 1 and isinstance(submits[0].jobs, JobsInParts):
+            if await self._submit_parts(submits[0].jobs):
+                return [tuple(map(Submitted, submits[0].ids))]
+        elif len(submits) == 1 and len(submits[0].jobs) == 1:
             return [await self._submit_single(submits[0])]
         return await self._submit_many(submits)
 
@@ -313,10 +321,49 @@ class PostgresStore:
             answers.update(zip(other, accepted, strict=True))
         return [answers[index] for index in range(len(submits))]
 
+    async def _submit_parts(self, jobs: JobsInParts) -> bool:
+        """Part by part in one transaction, each while the next is made.
+
+        False where one is not plain, not valid or there already, or where they are too many: nothing is written, and
+        the usual way finds out what is the matter.
+        """
+
+        async def submit_parts(connection: Any) -> bool:
+            try:
+                await self._transact_once(connection, lambda tx: self._write_parts(connection, jobs, tx))
+            except (InvalidInput, Unusual, asyncpg.UniqueViolationError):
+                return False
+            return True
+
+        return await self._use(submit_parts)
+
+    async def _write_parts(self, connection: Any, jobs: JobsInParts, tx: PostgresTransaction) -> None:
+        under_way: asyncio.Task[Any] | None = None
+        written = 0
+        try:
+            for part in jobs.parts():
+                submit = Submit(jobs=part)
+                require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
+                written += len(part)
+                if not submit.is_plain or written > limits.MAX_SUBMIT_JOBS:
+                    raise Unusual
+                tx.awakened |= _queues_of(part)
+                if under_way is not None:
+                    await under_way
+                name, arguments = plain_insert(part)
+                under_way = asyncio.create_task(connection.fetch(self._sql[name], tx.now, *arguments))
+                # It goes out now, and the database is busy while the next part is made.
+                await asyncio.sleep(0)
+            if under_way is not None:
+                await under_way
+        finally:
+            if under_way is not None and not under_way.done():
+                await asyncio.wait([under_way])
+
     async def _submit_plain(self, jobs: Sequence[NewJob]) -> None:
         name, arguments = plain_insert(jobs)
         await self._insert(name, self._now, *arguments)
-        self._announce({jobs.first.queue} if isinstance(jobs, AlikeJobs) else {job.queue for job in jobs})
+        self._announce(_queues_of(jobs))
 
     async def _insert(self, name: str, *arguments: Any) -> None:
         """New jobs. Where some are there already this is a repeat of a submit whose answer was lost."""
@@ -620,6 +667,10 @@ def _bound(
     part: Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]], tick: Tick
 ) -> Callable[[PostgresTransaction], Coroutine[Any, Any, TickReport]]:
     return lambda tx: part(tx, tick)
+
+
+def _queues_of(jobs: Sequence[NewJob]) -> set[str]:
+    return {jobs.first.queue} if isinstance(jobs, AlikeJobs) else {job.queue for job in jobs}
 
 
 def _queues_with_delays(submits: Iterable[Submit]) -> set[str]:

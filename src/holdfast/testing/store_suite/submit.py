@@ -1,5 +1,6 @@
 """Submit: what is accepted, whole or not at all."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from holdfast.core import limits
-from holdfast.core.commands import AlikeJobs, Submit, Submitted
+from holdfast.core.commands import AlikeJobs, JobsInParts, NewJob, Submit, Submitted
 from holdfast.core.errors import InvalidInput
 from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
@@ -283,3 +284,82 @@ async def test_an_id_that_stands_twice_in_a_column_is_refused(harness: StoreHarn
     assert isinstance(answer, InvalidInput)
     assert [fault.field for fault in answer.faults] == ["id"]
     assert await read_all(harness.store) == []
+
+
+def in_parts(*parts: Sequence[NewJob]) -> JobsInParts:
+    return JobsInParts(parts[0], iter(parts[1:]))
+
+
+async def test_jobs_in_parts_are_kept_as_a_whole(harness: StoreHarness) -> None:
+    """SPEC 2.4: whole submits, in the order given, also where they are made while they are written."""
+    alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(n) for n in range(3)])
+    parts = (alike, [new_job(type="other"), new_job(delay_seconds=60.0)], [new_job()])
+    jobs = in_parts(*parts)
+    for _ in range(2):  # and again, as after a lost answer
+        (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+        assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
+    kept = [await read_one(harness.store, job_id) for job_id in jobs.ids]
+    assert [job.payload for job in kept[:3]] == list(alike.payloads)
+    assert [job.state for job in kept] == [*[State.SCHEDULED] * 4, State.DELAYED, State.SCHEDULED]
+    assert [job.seq for job in kept] == sorted(job.seq for job in kept)
+    assert {job.created_at for job in kept} == {harness.clock.now()}
+    assert await read_counts(harness.store) == {State.SCHEDULED: 5, State.DELAYED: 1}
+    worker = await register(harness.store)
+    assert [await claim_one(harness.store, worker) for _ in range(5)]
+
+
+async def test_a_bad_job_in_a_later_part_refuses_all(harness: StoreHarness) -> None:
+    jobs = in_parts([new_job(), new_job()], [new_job(), new_job(queue="")])
+    (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+    assert isinstance(answer, InvalidInput)
+    assert [(fault.item, fault.field) for fault in answer.faults] == [(3, "queue")]
+    assert await read_all(harness.store) == []
+
+
+async def test_an_id_in_two_parts_refuses_all(harness: StoreHarness) -> None:
+    twice = new_job()
+    (answer,) = await harness.store.submit([Submit(jobs=in_parts([new_job(), twice], [twice]))])
+    assert isinstance(answer, InvalidInput)
+    assert [fault.field for fault in answer.faults] == ["id"]
+    assert await read_all(harness.store) == []
+
+
+async def test_too_many_jobs_in_parts_are_refused(harness: StoreHarness) -> None:
+    half = limits.MAX_SUBMIT_JOBS // 2 + 1
+    ids = [[uuid4() for _ in range(half)] for _ in range(2)]
+    parts = [AlikeJobs(new_job(), some, [Payload.of(1)] * half) for some in ids]
+    (answer,) = await harness.store.submit([Submit(jobs=in_parts(*parts))])
+    assert isinstance(answer, InvalidInput)
+    assert [fault.field for fault in answer.faults] == ["jobs"]
+    assert await read_all(harness.store) == []
+
+
+async def test_a_part_with_keys_and_dependencies_takes_its_way(harness: StoreHarness) -> None:
+    first = new_job()
+    labelled = new_job(key="order-7", tags={"region": "eu"}, dependencies=after(first.id))
+    jobs = in_parts([first], [labelled], [new_job()])
+    (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+    assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
+    assert await read_states(harness.store, jobs.ids) == [State.SCHEDULED, State.PENDING, State.SCHEDULED]
+
+
+async def test_parts_that_cannot_be_made_leave_nothing(harness: StoreHarness) -> None:
+    """Not even when it is tried again: what was made so far is not all."""
+
+    def rest() -> Iterator[Sequence[NewJob]]:
+        yield [new_job()]
+        raise LookupError("the list ends here")
+
+    jobs = JobsInParts([new_job()], rest())
+    for _ in range(2):
+        with pytest.raises(LookupError, match="the list ends here"):
+            await harness.store.submit([Submit(jobs=jobs)])
+    assert await read_all(harness.store) == []
+    await submit_one(harness.store)
+
+
+async def test_parts_share_a_call_with_others(harness: StoreHarness) -> None:
+    jobs = in_parts([new_job()], [new_job()])
+    answers = await harness.store.submit([Submit(jobs=[new_job()]), Submit(jobs=jobs)])
+    assert [len(answer) for answer in answers if isinstance(answer, tuple)] == [1, 2]
+    assert await read_counts(harness.store) == {State.SCHEDULED: 3}
