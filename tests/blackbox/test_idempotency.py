@@ -134,12 +134,9 @@ def test_a_keyed_job_runs_once_however_often_it_is_submitted(api: Api) -> None:
 
 
 def test_the_newest_ten_thousand_keys_are_remembered(api: Api, target: Target) -> None:
-    """Of one node, which is not the one whose jobs other tests list.
-
-    With Design A each submit is three calls; its job service is tested for itself.
-    """
+    """Of one node, which is not the one whose jobs other tests list. Design A: ``internal/test_gateway.py``."""
     if not target.is_design_b:
-        pytest.skip("too slow through Design A's gateway; the durable server keeps keys by time")
+        pytest.skip("Design A has processes of its own for this; the durable server keeps keys by time")
     nodes = len(target.addresses)
     last = nodes - 1
     node = api.at(last)

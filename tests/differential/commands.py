@@ -222,17 +222,17 @@ def _cyclic(submit: Submit, book: Book) -> Submit:
         NewJob(id=job_id, type=TYPES[0], dependencies=(Dependency(other),))
         for job_id, other in ((one, two), (two, one))
     )
-    return Submit(jobs=submit.jobs + cycle)
+    return Submit(jobs=(*submit.jobs, *cycle))
 
 
 def _one_key_twice(submit: Submit, book: Book) -> Submit:
     twins = tuple(NewJob(id=book.new_id(), type=TYPES[0], key="twin") for _ in range(2))
-    return Submit(jobs=submit.jobs + twins)
+    return Submit(jobs=(*submit.jobs, *twins))
 
 
 WHOLE_FLAWS: Final[dict[str, Callable[[Submit, Book], Submit]]] = {
     "jobs none": lambda submit, _: replace(submit, jobs=()),
-    "id twice": lambda submit, _: replace(submit, jobs=submit.jobs[:1] * 2),
+    "id twice": lambda submit, _: replace(submit, jobs=(submit.jobs[0], submit.jobs[0])),
     "key twice": _one_key_twice,
     "dependencies cyclic": _cyclic,
     "dependencies too deep": _too_deep,

@@ -288,7 +288,8 @@ class Holdfast(Management):
     ) -> list[JobHandle[R]]:
         """Accept all of these jobs, or none, in few round trips.
 
-        A generator does: its calls become jobs while the database writes those before them.
+        A generator does: its calls become jobs while the database writes those before them. It should not wait for
+        anything, because a transaction is open meanwhile.
 
         ::
 
