@@ -4,6 +4,7 @@ Answers come one an item, in the order asked: a per-item error is an instance in
 would fail its neighbours.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -76,82 +77,16 @@ class NewJob:
         return self.options.encode()
 
 
-class AlikeJobs(Sequence[NewJob]):
-    """Jobs that differ in ID and payload alone, as a thousand calls of one function do.
+class _MadeJobs(Sequence[NewJob]):
+    """Jobs that are kept in another form, and made for whoever wants them one by one."""
 
-    Kept as one of them and two columns, which a store can write as they are. Whoever wants the jobs has them made.
-    """
+    __slots__ = ("_jobs",)
 
-    __slots__ = ("_made", "first", "ids", "payloads")
-
-    def __init__(self, first: NewJob, ids: Sequence[UUID], payloads: Sequence[Payload]) -> None:
-        self.first = first
-        self.ids = ids
-        self.payloads = payloads
-        self._made: Sequence[NewJob] = ()
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @overload
-    def __getitem__(self, index: int) -> NewJob: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[NewJob]: ...
-    def __getitem__(self, index: int | slice) -> NewJob | Sequence[NewJob]:
-        return self._all()[index]
-
-    def __iter__(self) -> Iterator[NewJob]:
-        return iter(self._all())
-
-    def _all(self) -> Sequence[NewJob]:
-        if not self._made:
-            self._made = [
-                replace(self.first, id=job_id, payload=payload, tags=dict(self.first.tags))
-                for job_id, payload in zip(self.ids, self.payloads, strict=True)
-            ]
-        return self._made
-
-
-class JobsInParts(Sequence[NewJob]):
-    """Jobs of which the first are made, and the others in parts as they are asked for.
-
-    A store may write one part while the next is made; for anybody else this is a sequence, and all of them are made at
-    once. What was made is kept, for a repeat. An error in the making comes again with every further try: a part of what
-    cannot be made as a whole is never taken for it.
-    """
-
-    __slots__ = ("_failure", "_jobs", "_made", "_rest")
-
-    def __init__(self, first: Sequence[NewJob], rest: Iterator[Sequence[NewJob]]) -> None:
-        self._made = [first]
-        self._rest = rest
-        self._failure: BaseException | None = None
+    def __init__(self) -> None:
         self._jobs: Sequence[NewJob] = ()
 
-    def parts(self) -> Iterator[Sequence[NewJob]]:
-        index = 0
-        while index < len(self._made) or self._make_another():
-            yield self._made[index]
-            index += 1
-
-    def _make_another(self) -> bool:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            part = next(self._rest, None)
-        except BaseException as error:
-            self._failure = error
-            raise
-        if part is not None:
-            self._made.append(part)
-        return part is not None
-
-    @property
-    def ids(self) -> Sequence[UUID]:
-        return [job_id for part in self.parts() for job_id in Submit(jobs=part).ids]
-
-    def __len__(self) -> int:
-        return sum(len(part) for part in self.parts())
+    @abstractmethod
+    def _make(self) -> Sequence[NewJob]: ...
 
     @overload
     def __getitem__(self, index: int) -> NewJob: ...
@@ -165,8 +100,77 @@ class JobsInParts(Sequence[NewJob]):
 
     def _all(self) -> Sequence[NewJob]:
         if not self._jobs:
-            self._jobs = [job for part in self.parts() for job in part]
+            self._jobs = self._make()
         return self._jobs
+
+
+class AlikeJobs(_MadeJobs):
+    """Jobs that differ in ID and payload alone, as a thousand calls of one function do.
+
+    Kept as one of them and two columns, which a store can write as they are.
+    """
+
+    __slots__ = ("first", "ids", "payloads")
+
+    def __init__(self, first: NewJob, ids: Sequence[UUID], payloads: Sequence[Payload]) -> None:
+        super().__init__()
+        self.first = first
+        self.ids = ids
+        self.payloads = payloads
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def _make(self) -> Sequence[NewJob]:
+        return [
+            replace(self.first, id=job_id, payload=payload, tags=dict(self.first.tags))
+            for job_id, payload in zip(self.ids, self.payloads, strict=True)
+        ]
+
+
+class JobsInParts(_MadeJobs):
+    """Jobs of which the first are made, and the others in parts as they are asked for.
+
+    A store may write one part while the next is made; for anybody else this is a sequence, and all of them are made at
+    once. What was made is kept, for a repeat. An error in the making comes again with every further try: a part of what
+    cannot be made as a whole is never taken for it.
+    """
+
+    __slots__ = ("_failure", "_parts", "_rest")
+
+    def __init__(self, first: Sequence[NewJob], rest: Iterator[Sequence[NewJob]]) -> None:
+        super().__init__()
+        self._parts = [first]
+        self._rest = rest
+        self._failure: BaseException | None = None
+
+    def parts(self) -> Iterator[Sequence[NewJob]]:
+        index = 0
+        while index < len(self._parts) or self._make_another():
+            yield self._parts[index]
+            index += 1
+
+    def _make_another(self) -> bool:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            part = next(self._rest, None)
+        except BaseException as error:
+            self._failure = error
+            raise
+        if part is not None:
+            self._parts.append(part)
+        return part is not None
+
+    @property
+    def ids(self) -> Sequence[UUID]:
+        return [job_id for part in self.parts() for job_id in Submit(jobs=part).ids]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts())
+
+    def _make(self) -> Sequence[NewJob]:
+        return [job for part in self.parts() for job in part]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
