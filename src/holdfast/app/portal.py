@@ -45,6 +45,8 @@ class Portal:
         return self._call(work(self.client))
 
     def close(self) -> None:
+        # What is broken off from here on, as a connection that is just being made, has nobody left to ask how it ended.
+        self._loop.call_soon_threadsafe(self._loop.set_exception_handler, lambda _loop, _context: None)
         try:
             self._call(self.client.close(), timeout_seconds=CLOSE_SECONDS)
         finally:
