@@ -107,6 +107,25 @@ async def test_producers_that_go_on_come_to_even_shares() -> None:
     assert sum(store.calls) == 200
 
 
+@pytest.mark.parametrize("turns", range(6))
+async def test_whoever_comes_just_when_a_lane_becomes_free_is_not_left_behind(turns: int) -> None:
+    store = GatedStore()
+    submitter = Submitter(store, timeout_seconds=1.0)
+    alone, sharing = await start(submitter, one(), one())
+
+    async def come_back() -> None:
+        await sharing
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await submitter.submit(one())
+
+    coming = asyncio.create_task(come_back())
+    await settled_loop()
+    store.gate.set()
+    await asyncio.gather(alone, coming)
+    assert sum(store.calls) == 3
+
+
 async def test_a_refused_submit_disturbs_nobody() -> None:
     store = GatedStore()
     tasks = await start(Submitter(store), one(), one(), one(type=""), one())
@@ -142,6 +161,23 @@ async def test_a_store_that_is_away_fails_all_that_shared_the_call_and_none_afte
     assert [isinstance(result, Unavailable) for result in results] == [False, True, True]
     store.is_away = False
     assert await submitter.submit(one())
+
+
+async def test_a_store_that_fails_in_a_way_of_its_own_fails_those_that_shared_the_call_and_none_after_it() -> None:
+    class Broken(GatedStore):
+        async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
+            if len(self.calls) == 1:
+                self.calls.append(len(submits))
+                raise ZeroDivisionError
+            return await super().submit(submits, connection=connection)
+
+    store = Broken()
+    big = Submit(jobs=tuple(NewJob(id=uuid4(), type="t") for _ in range(SHARED_JOBS)))
+    tasks = await start(Submitter(store), one(), one(), big)
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(result, Unavailable) for result in results] == [False, True, False]
+    assert store.calls == [1, 1, 1]
 
 
 async def test_no_acknowledgement_in_time_is_unavailable() -> None:

@@ -40,7 +40,7 @@ class Submitter:
         self._unanswered: deque[_Waiting] = deque()
         """Those that wait and those under way, as they came; some may be answered already."""
         self._under_way = 0
-        self._senders: set[asyncio.Task[None]] = set()
+        self._senders: set[asyncio.Task[None] | None] = set()
         self._is_alone = False
         self._watch: asyncio.TimerHandle | None = None
 
@@ -86,17 +86,19 @@ class Submitter:
 
     def _use_lanes(self) -> None:
         if self._waiting and len(self._senders) + self._is_alone < self._store.submit_lanes:
-            sender = asyncio.get_running_loop().create_task(self._send())
-            self._senders.add(sender)
-            sender.add_done_callback(self._senders.discard)
+            self._senders.add(asyncio.get_running_loop().create_task(self._send()))
 
     async def _send(self) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).
-        while batch := self._take_batch():
-            self._use_lanes()
-            await self._send_batch(batch)
-            # One turn of the loop, in which those just answered may come with their next: they share that call.
-            await asyncio.sleep(0)
+        try:
+            while batch := self._take_batch():
+                self._use_lanes()
+                await self._send_batch(batch)
+                # One turn of the loop, in which those just answered may come with their next: they share that call.
+                await asyncio.sleep(0)
+        finally:
+            # Here, and not when the task is done, which is a turn later: who came in between would be left behind.
+            self._senders.discard(asyncio.current_task())
 
     def _take_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
@@ -112,23 +114,22 @@ class Submitter:
         return batch
 
     async def _send_batch(self, batch: list[_Waiting]) -> None:
-        answers: list[SubmitAnswer]
+        answers: list[SubmitAnswer] = []
         self._under_way += len(batch)
         try:
             answers = await self._store.submit([one.submit for one in batch])
         except HoldfastError as error:
             answers = [error] * len(batch)
         except BaseException as error:
-            for one in batch:
-                if not one.answer.done():
-                    one.answer.set_exception(Unavailable(f"the submit was interrupted: {error!r}"))
-            raise
+            answers = [Unavailable(f"the submit was interrupted: {error!r}")] * len(batch)
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._under_way -= len(batch)
-        for one, answer in zip(batch, answers, strict=True):
-            if not one.answer.done():
-                one.answer.set_result(answer)
-        self._forget_answered()
+            for one, answer in zip(batch, answers, strict=True):
+                if not one.answer.done():
+                    one.answer.set_result(answer)
+            self._forget_answered()
 
     # giving up
 
