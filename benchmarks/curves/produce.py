@@ -90,15 +90,15 @@ class Commands(peer.Tasks):
         kinds = [example.options(queue=name, **options) for name in queue_names(queues)]
         begun = peer.now() + LEAD_MICROSECONDS
         late: list[int] = []
-        submits: list[asyncio.Task[Any]] = []
         with Timer() as timer:
-            for number, offset in enumerate(poisson(rate, jobs, seed=seed)):
-                due = begun + int(offset * 1e6)
-                await timer.wait_until(due)
-                late.append(peer.now() - due)
-                payload = new_payload(size, submitted=due)
-                submits.append(asyncio.create_task(kinds[number % queues].submit(**payload)))
-        await asyncio.gather(*submits)
+            # Of those that are done nothing is kept: the collector would stop everything to look through them.
+            async with asyncio.TaskGroup() as submits:
+                for number, offset in enumerate(poisson(rate, jobs, seed=seed)):
+                    due = begun + int(offset * 1e6)
+                    await timer.wait_until(due)
+                    late.append(peer.now() - due)
+                    payload = new_payload(size, submitted=due)
+                    submits.create_task(kinds[number % queues].submit(**payload))
         await asyncio.sleep(LINGER_SECONDS)
         return {"jobs": jobs, "late": late, "begun": begun}
 

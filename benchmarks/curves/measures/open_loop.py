@@ -11,7 +11,7 @@ from typing import Final
 
 import psycopg
 
-from benchmarks.curves.measures.common import ARRIVALS_TIMEOUT_SECONDS, tell_arrivals
+from benchmarks.curves.measures.common import ARRIVALS_TIMEOUT_SECONDS, arrive, tell_arrivals
 from benchmarks.curves.schedule import share_late
 from benchmarks.curves.session import POSTGRES, SQLITE, Point, Session
 from benchmarks.peers.measures.load import measure_steady
@@ -20,6 +20,7 @@ from benchmarks.peers.visits import Visit
 
 SHARES: Final = (30, 60, 90)
 """Percent of the peak."""
+WARM_UP_ARRIVALS: Final = 300
 LATE_SECONDS: Final = 0.005
 PEAK: Final = "peak"
 DONE: Final = "open-loop, done"
@@ -64,7 +65,10 @@ def _arrivals(session: Session, point: Point, rate: float) -> Sample:
     jobs = session.sizes.open_arrivals
     with session.visit(point) as visit:
         visit.start_workers()
-        before = visit.warm_up()
+        visit.warm_up()
+        # Beside each other, too: connections are opened when they are needed, and then once.
+        arrive(visit, jobs=WARM_UP_ARRIVALS, rate=rate)
+        before = visit.ledger.count
         answer = tell_arrivals(visit, jobs=jobs, rate=rate)
         visit.wait_for(before + jobs, timeout_seconds=ARRIVALS_TIMEOUT_SECONDS)
         visit.wait_until(
