@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -81,16 +81,29 @@ def in_claim_order(rows: Sequence[Row], queues: Sequence[str]) -> Sequence[Row]:
     return sorted(rows, key=lambda row: (order[row["queue"]], row["priority"], row["place"]))
 
 
+class _Expiries(dict[float, datetime]):
+    """When leases end that began at one moment, by their visibility timeout."""
+
+    def __init__(self, started_at: datetime) -> None:
+        super().__init__()
+        self._started_at = started_at
+
+    def __missing__(self, visibility_seconds: float) -> datetime:
+        self[visibility_seconds] = expires_at = self._started_at + timedelta(seconds=visibility_seconds)
+        return expires_at
+
+
 def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
-    """What one claim answered: they all started at the same moment."""
+    """What one claim answered: they all started at the same moment, which need not stand in every row."""
     if not rows:
         return []
-    started_at = rows[0]["started_at"]
+    started_at = next(moment for row in rows if (moment := row["started_at"]) is not None)
+    expiries = _Expiries(started_at)
     with uncollected():
-        return [_claimed_from(row, owner, started_at) for row in rows]
+        return [_claimed_from(row, owner, started_at, expiries) for row in rows]
 
 
-def _claimed_from(row: Row, owner: UUID, started_at: datetime) -> ClaimedJob:
+def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiries) -> ClaimedJob:
     # By position: one is made for every job that runs, and looking columns up by name takes as long as all the rest.
     (
         _,
@@ -104,6 +117,7 @@ def _claimed_from(row: Row, owner: UUID, started_at: datetime) -> ClaimedJob:
         last_token,
         _,
         expires_at,
+        visibility_seconds,
         job_id,
         job_type,
         payload,
@@ -115,7 +129,14 @@ def _claimed_from(row: Row, owner: UUID, started_at: datetime) -> ClaimedJob:
         checkpoint,
     ) = row.values()
     return ClaimedJob(
-        lease=Lease(job_id=job_id, seq=seq, token=token, version=version, owner=owner, expires_at=expires_at),
+        lease=Lease(
+            job_id=job_id,
+            seq=seq,
+            token=token,
+            version=version,
+            owner=owner,
+            expires_at=expires_at or expiries[visibility_seconds],
+        ),
         type=job_type,
         queue=queue,
         priority=PRIORITIES[priority],

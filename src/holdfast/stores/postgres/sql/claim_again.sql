@@ -3,7 +3,7 @@
 SELECT
     -- In the order in which rows.all_claimed_from takes them.
     true AS is_known, NULL AS place, r.job, r.queue, j.priority, r.version, r.attempt, r.token, r.last_token,
-    r.started_at, r.expires_at, j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.options,
+    r.started_at, r.expires_at, r.visibility_seconds, j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.options,
     (SELECT e.child FROM {schema}.edge e WHERE e.child = r.job LIMIT 1) IS NOT NULL AS has_dependencies,
     (SELECT note.checkpoint FROM {schema}.note WHERE note.job = r.job) AS checkpoint
 FROM {schema}.running r
