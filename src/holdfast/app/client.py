@@ -19,7 +19,7 @@ RETRY_FIRST_SECONDS: Final = 0.05
 RETRY_MAX_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Submission:
     """Jobs that are accepted together or not at all. Their IDs are made, so that a repeat cannot double them."""
 

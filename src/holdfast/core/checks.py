@@ -40,7 +40,10 @@ from holdfast.core.retry import DEFAULT_RETRY, Retry
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
     """Raise InvalidInput with every fault of every job."""
-    if isinstance(submit.jobs, AlikeJobs) and _are_usual(submit.jobs, payload_limit_bytes):
+    if isinstance(submit.jobs, AlikeJobs):
+        if _are_usual(submit.jobs, payload_limit_bytes):
+            return
+    elif len(submit.jobs) == 1 and _is_usual(submit.jobs[0], payload_limit_bytes):
         return
     faults = [
         fault

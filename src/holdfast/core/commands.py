@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import overload
+from typing import TYPE_CHECKING, overload
 from uuid import UUID
 
 from holdfast.core import limits
@@ -77,7 +77,14 @@ class NewJob:
         return self.options.encode()
 
 
-class _MadeJobs(Sequence[NewJob]):
+if TYPE_CHECKING:
+    _Jobs = Sequence[NewJob]
+else:
+    # With an abstract base class, to ask what kind of batch a submit has would be a call of Python's, for every job.
+    _Jobs = object
+
+
+class _MadeJobs(_Jobs):
     """Jobs that are kept in another form, and made for whoever wants them one by one."""
 
     __slots__ = ("_jobs",)
@@ -173,7 +180,8 @@ class JobsInParts(_MadeJobs):
         return [job for part in self.parts() for job in part]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: one is made for every submit, and freezing takes longer than making it.
+@dataclass(slots=True, kw_only=True)
 class Submit:
     """Jobs that are accepted together or not at all. Submits that share a call are independent of each other.
 
@@ -185,7 +193,7 @@ class Submit:
 
     @property
     def ids(self) -> Sequence[UUID]:
-        return self.jobs.ids if isinstance(self.jobs, AlikeJobs | JobsInParts) else [job.id for job in self.jobs]
+        return self.jobs.ids if isinstance(self.jobs, (AlikeJobs, JobsInParts)) else [job.id for job in self.jobs]
 
     @property
     def is_plain(self) -> bool:
