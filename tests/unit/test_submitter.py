@@ -89,22 +89,24 @@ async def test_what_waits_is_shared_out_among_the_lanes() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_producers_that_go_on_come_to_even_shares() -> None:
+async def test_producers_that_go_on_come_to_even_shares_of_as_many_lanes_as_there_are() -> None:
     store = LanedStore()
     submitter = Submitter(store)
 
     async def produce() -> None:
-        for _ in range(20):
+        for _ in range(40):
             await submitter.submit(one())
 
     producers = [asyncio.create_task(produce()) for _ in range(10)]
     await settled_loop()
-    for _ in range(10):
-        await store.end_one()
-    assert store.calls[-2:] == [5, 5]
+    for lanes, shares in ((2, [5, 5]), (1, [10, 10]), (2, [5, 5])):
+        submitter._lanes.count = lanes
+        for _ in range(10):
+            await store.end_one()
+        assert store.calls[-2:] == shares
     while not all(producer.done() for producer in producers):
         await store.end_one()
-    assert sum(store.calls) == 200
+    assert sum(store.calls) == 400
 
 
 @pytest.mark.parametrize("turns", range(6))

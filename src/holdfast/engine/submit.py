@@ -1,8 +1,8 @@
 """Submit: concurrent callers in one process share statements and commits.
 
 There is no timed wait for company. A submit that finds the store idle goes at once; those that arrive while others are
-under way go together once one of the store's lanes is free. Lanes get even shares: while the database is busy with
-one half, the program makes the next. So one at a time costs what one costs, and many at a time little more than one.
+under way go together once a lane is free (``lanes``). Lanes get even shares: while the database is busy with one half,
+the program makes the next. So one at a time costs what one costs, and many at a time little more than one.
 
 E1. A submit returns only after the commit that accepted it, or raises.
 E2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else.
@@ -18,6 +18,7 @@ from holdfast.core import limits
 from holdfast.core.commands import Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ports import Store
+from holdfast.engine.lanes import Lanes
 
 SHARED_JOBS: Final = 1000
 """How many jobs one shared call carries at the most, unless a single submit has more."""
@@ -35,6 +36,7 @@ class _Waiting:
 class Submitter:
     def __init__(self, store: Store, *, timeout_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS) -> None:
         self._store = store
+        self._lanes = Lanes(store.submit_lanes)
         self._timeout_seconds = timeout_seconds
         self._waiting: deque[_Waiting] = deque()
         self._unanswered: deque[_Waiting] = deque()
@@ -60,6 +62,7 @@ class Submitter:
 
     async def _submit_at_once(self, submit: Submit) -> SubmitAnswer:
         """Nobody to share with: in the caller's own task, which saves two turns of the loop."""
+        self._lanes.note_pause()
         self._is_alone = True
         self._under_way += 1
         try:
@@ -85,15 +88,16 @@ class Submitter:
         return one.answer
 
     def _use_lanes(self) -> None:
-        if self._waiting and len(self._senders) + self._is_alone < self._store.submit_lanes:
+        if self._waiting and len(self._senders) + self._is_alone < self._lanes.count:
             self._senders.add(asyncio.get_running_loop().create_task(self._send()))
 
     async def _send(self) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).
         try:
-            while batch := self._take_batch():
+            while len(self._senders) <= self._lanes.count and (batch := self._take_batch()):
                 self._use_lanes()
                 await self._send_batch(batch)
+                self._lanes.note_call(len(batch))
                 # One turn of the loop, in which those just answered may come with their next: they share that call.
                 await asyncio.sleep(0)
         finally:
@@ -103,7 +107,7 @@ class Submitter:
     def _take_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
         jobs = 0
-        share = ceil((len(self._waiting) + self._under_way) / self._store.submit_lanes)
+        share = ceil((len(self._waiting) + self._under_way) / self._lanes.count)
         while self._waiting and len(batch) < share:
             if batch and jobs + self._waiting[0].jobs > SHARED_JOBS:
                 break
