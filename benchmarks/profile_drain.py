@@ -20,8 +20,8 @@ from benchmarks.postgres.databases import STORE_SCHEMA, Database
 from benchmarks.postgres.sides import columns
 from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT, batches
 from holdfast.core.priority import Priority
+from holdfast.stores.postgres.database import PLANNER
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.store import PLANNER
 from tests.servers import PostgresServer
 
 JOBS: Final = 20_000

@@ -8,7 +8,7 @@ import asyncio
 import time
 from typing import Any, Final
 
-import holdfast.stores.postgres.store as postgres_store
+import holdfast.stores.postgres.database as postgres_database
 from chaos import clock, fence, ledger, scale
 from holdfast import Context, Holdfast, Retry, TemporaryError
 from holdfast.core.commands import Tick
@@ -18,7 +18,7 @@ from holdfast.worker.worker import Worker
 
 clock.follow()
 fence.break_if_asked()
-setattr(postgres_store, "COMMAND_TIMEOUT_SECONDS", scale.COMMAND_SECONDS)  # noqa: B010 - a constant for everybody else
+setattr(postgres_database, "COMMAND_TIMEOUT_SECONDS", scale.COMMAND_SECONDS)  # noqa: B010 - a constant for everybody else
 
 WATCHED_SECONDS: Final = 0.1
 """How often a plain function looks whether it shall stop."""

@@ -14,8 +14,8 @@ import asyncpg
 
 from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT
 from holdfast.core.commands import NewJob
+from holdfast.stores.postgres.database import PLANNER
 from holdfast.stores.postgres.statements import quoted
-from holdfast.stores.postgres.store import PLANNER
 
 SQL: Final = Path(__file__).parent / "sql"
 

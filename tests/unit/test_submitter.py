@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.core.commands import JobsInParts, NewJob, Submit, SubmitAnswer, Submitted
+from holdfast.core.batches import JobsInParts
+from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.engine.submit import SHARED_JOBS, Submitter
 from holdfast.stores.memory import MemoryStore

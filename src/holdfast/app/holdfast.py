@@ -40,9 +40,10 @@ from holdfast.app.options import (
 from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
+from holdfast.core.batches import JobsInParts
 from holdfast.core.bursts import uncollected
 from holdfast.core.checks import require_valid_tick
-from holdfast.core.commands import JobsInParts, NewJob, Submitted, Tick
+from holdfast.core.commands import NewJob, Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import DEFAULT_TIMEOUTS, AttemptLog

@@ -13,7 +13,8 @@ from holdfast.app.client import Submission
 from holdfast.app.handle import JobHandle
 from holdfast.app.options import Given, SubmitOptions, id_of, queue_of, require_timeout, submit_fields
 from holdfast.app.runtime import Runtime
-from holdfast.core.commands import AlikeJobs, NewJob, Submitted
+from holdfast.core.batches import AlikeJobs
+from holdfast.core.commands import NewJob, Submitted
 from holdfast.core.errors import UsageError
 from holdfast.core.job import DEFAULT_TIMEOUTS
 from holdfast.core.payload import Payload

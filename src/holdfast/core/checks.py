@@ -16,8 +16,8 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
+from holdfast.core.batches import AlikeJobs
 from holdfast.core.commands import (
-    AlikeJobs,
     Claim,
     Completed,
     Failed,

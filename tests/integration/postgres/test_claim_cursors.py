@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.commands import JobsInParts, NewJob, Settlement, Submit
+from holdfast.core.batches import JobsInParts
+from holdfast.core.commands import NewJob, Settlement, Submit
 from holdfast.core.priority import Priority
 from holdfast.stores.postgres import PostgresStore, cursors, migrate
 from holdfast.stores.postgres.cursors import REFRESH_SECONDS, ClaimCursors
+from holdfast.stores.postgres.database import PLANNER
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.store import PLANNER
 from holdfast.testing.factories import (
     COMPLETED,
     claim,

@@ -7,7 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.core.commands import JobsInParts, NewJob, Submit, Submitted
+from holdfast.core.batches import JobsInParts
+from holdfast.core.commands import NewJob, Submit, Submitted
 from holdfast.core.errors import Unavailable
 from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.factories import new_job, read_all, submit_one

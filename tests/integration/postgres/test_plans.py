@@ -17,7 +17,7 @@ import pytest
 from psycopg import sql
 
 from holdfast.stores.postgres import PostgresStore, cursors, migrate
-from holdfast.stores.postgres.store import PLANNER
+from holdfast.stores.postgres.database import PLANNER
 from holdfast.testing import ManualClock
 from tests.conftest import NewDatabase
 from tests.integration.postgres.backlog import FILL, FILLED, keep_statistics_as_they_are
@@ -64,12 +64,14 @@ class Recorder:
 class WatchedStore(PostgresStore):
     def __init__(self, recorder: Recorder, url: str, **options: Any) -> None:
         super().__init__(url, **options)
-        self._recorder = recorder
+        connect = self._database.connect
 
-    async def _connect(self) -> asyncpg.Connection:
-        connection = await super()._connect()
-        self._recorder.watch(connection)
-        return connection
+        async def connect_watched() -> asyncpg.Connection:
+            connection = await connect()
+            recorder.watch(connection)
+            return connection
+
+        self._database.connect = connect_watched  # type: ignore[method-assign]
 
 
 async def watch(url: str, *, is_pooled: bool, with_lists: bool) -> dict[Statement, tuple[Any, ...]]:

@@ -4,11 +4,12 @@ Safe to start from many processes at once: a migration runs under an advisory lo
 """
 
 import io
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import asyncpg
-from alembic import command
+from alembic import command, context, op
 from alembic.config import Config
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -17,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from holdfast.stores.postgres.connections import open_connection
 from holdfast.stores.postgres.errors import translated
-from holdfast.stores.postgres.statements import quoted
+from holdfast.stores.postgres.statements import Statements, quoted
 from holdfast.stores.postgres.version import MIGRATIONS, VERSION_TABLE
 
 LOCK_NUMBER: Final = 0x484F4C44
@@ -61,7 +62,7 @@ def sql(*, schema: str = "holdfast") -> str:
     return output.getvalue()
 
 
-def configure(context: Any, settings: Config) -> None:
+def configure(settings: Config) -> None:
     """Called by ``migrations/env.py``."""
     shared = {"version_table": VERSION_TABLE, "version_table_schema": settings.attributes["schema"]}
     connection = settings.attributes.get("connection")
@@ -71,3 +72,11 @@ def configure(context: Any, settings: Config) -> None:
         context.configure(connection=connection, **shared)
     with context.begin_transaction():
         context.run_migrations()
+
+
+def run_sql_beside(revision: str) -> None:
+    """Called by the files in ``migrations/versions``: run the statements in the file of the same name."""
+    statements = Statements(context.config.attributes["schema"])
+    for statement in statements.fill(Path(revision).with_suffix(".sql").read_text(encoding="utf-8")).split(";\n"):
+        if statement.strip():
+            op.execute(statement)

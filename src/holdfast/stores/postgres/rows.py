@@ -7,8 +7,9 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+from holdfast.core.batches import AlikeJobs
 from holdfast.core.bursts import uncollected
-from holdfast.core.commands import AlikeJobs, CronSlot, NewJob
+from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts

@@ -7,7 +7,7 @@ deadlock that still happens is resolved by the server, and the store runs the ve
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -20,45 +20,17 @@ from holdfast.core.job import Attempt, Progress, Record
 from holdfast.core.states import State
 from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from, slot_from
 from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.sweeps import Sweeps
 from holdfast.stores.transaction import Change
 
 LOCK_TRIES: Final = 50
 TALLY_ROWS: Final = 1000
-SWEEP_OVERLAP: Final = timedelta(minutes=1)
-FULL_SWEEP_EVERY: Final = 60
-BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Executor(Protocol):
     """A connection in a transaction, of whichever driver."""
 
     async def fetch(self, sql: str, *arguments: Any) -> Sequence[Row]: ...
-
-
-class Sweep:
-    """Where the search for past times starts. What lies before was dealt with; dead rows there need not be walked.
-
-    A transaction may commit late, so searches overlap, and now and then one starts from the beginning.
-    """
-
-    def __init__(self) -> None:
-        self._until = BEGINNING
-        self._count = 0
-
-    def start(self) -> datetime:
-        is_full = self._count % FULL_SWEEP_EVERY == 0
-        return BEGINNING if is_full else max(BEGINNING, self._until - SWEEP_OVERLAP)
-
-    def finished(self, now: datetime) -> None:
-        """Everything up to ``now`` was found."""
-        self._until = now
-        self._count += 1
-
-
-class Sweeps:
-    def __init__(self) -> None:
-        self.due = Sweep()
-        self.expired = Sweep()
 
 
 class PostgresTransaction:

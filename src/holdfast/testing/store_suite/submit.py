@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from holdfast.core import limits
-from holdfast.core.commands import AlikeJobs, JobsInParts, NewJob, Submit, Submitted
+from holdfast.core.batches import AlikeJobs, JobsInParts
+from holdfast.core.commands import NewJob, Submit, Submitted
 from holdfast.core.errors import InvalidInput
 from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts

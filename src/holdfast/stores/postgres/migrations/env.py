@@ -4,4 +4,4 @@ from alembic import context
 
 from holdfast.stores.postgres.migrate import configure
 
-configure(context, context.config)
+configure(context.config)

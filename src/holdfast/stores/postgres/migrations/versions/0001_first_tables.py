@@ -1,18 +1,10 @@
 """The first tables."""
 
-from pathlib import Path
-
-from alembic import context, op
-
-from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.migrate import run_sql_beside
 
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    statements = Statements(context.config.attributes["schema"])
-    text = statements.fill(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
-    for statement in text.split(";\n"):
-        if statement.strip():
-            op.execute(statement)
+    run_sql_beside(__file__)
