@@ -82,7 +82,7 @@ class Progress:
 # again as making it. Nothing assigns to their fields.
 
 
-@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Lease:
     """One worker's right to one job. The token is the fence and the attempt's ID; ``seq`` saves the store a lookup."""
 
@@ -94,7 +94,7 @@ class Lease:
     expires_at: datetime
 
 
-@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ClaimedJob:
     """A job in the hands of the worker that holds ``lease``."""
 

@@ -54,6 +54,7 @@ class Slots:
         self._on_all_ended = on_all_ended
         self._loop = asyncio.get_running_loop()
         self.is_stopping = False
+        self._is_fill_due = False
         self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
         self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later)
         self.executor = Executor(
@@ -78,6 +79,7 @@ class Slots:
 
     def fill(self) -> None:
         """Start what is ready in the slots that are free."""
+        self._is_fill_due = False
         if self.is_stopping:
             return
         ready = self.fetcher.ready
@@ -149,7 +151,10 @@ class Slots:
     def _free(self, running: Running) -> None:
         if self._options.limits:
             self.fetcher.note_ended(running.job.queue)
-        self.fill()
+        if not self._is_fill_due:
+            # Once for all that end in this turn of the loop.
+            self._is_fill_due = True
+            self._loop.call_soon(self.fill)
         if self.is_stopping:
             self._look_whether_all_ended()
 

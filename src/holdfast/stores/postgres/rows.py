@@ -105,7 +105,7 @@ def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
 
 
 def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiries) -> ClaimedJob:
-    # By position: one is made for every job that runs, and looking columns up by name takes as long as all the rest.
+    # By position, rows and fields alike: one is made for every job that runs, and names take longer than all the rest.
     (
         _,
         _,
@@ -130,26 +130,19 @@ def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiri
         checkpoint,
     ) = row.values()
     return ClaimedJob(
-        lease=Lease(
-            job_id=job_id,
-            seq=seq,
-            token=token,
-            version=version,
-            owner=owner,
-            expires_at=expires_at or expiries[visibility_seconds],
-        ),
-        type=job_type,
-        queue=queue,
-        priority=PRIORITIES[priority],
-        payload=Payload(payload, is_json),
-        attempt=attempt,
-        max_attempts=max_attempts,
-        created_at=created_at,
-        started_at=started_at,
-        has_dependencies=has_dependencies,
-        previous_attempt_id=last_token,
-        checkpoint=checkpoint,
-        encoded_options=options,
+        Lease(job_id, seq, token, version, owner, expires_at or expiries[visibility_seconds]),
+        job_type,
+        queue,
+        PRIORITIES[priority],
+        Payload(payload, is_json),
+        attempt,
+        max_attempts,
+        created_at,
+        started_at,
+        has_dependencies,
+        last_token,
+        checkpoint,
+        options,
     )
 
 
