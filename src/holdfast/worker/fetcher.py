@@ -102,6 +102,7 @@ class Fetcher:
                 self._wakeup.cancel()
 
     async def _run(self) -> None:
+        is_exhausted = True
         while True:
             wanted = self._wanted()
             if wanted <= 0:
@@ -109,13 +110,18 @@ class Fetcher:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            await self._listen()
+            # While there is more than is asked for, nobody need tell us that there is some.
+            if is_exhausted or self._empty:
+                await self._listen()
             self._freed.clear()
             claimed = await self._claim(wanted)
             is_exhausted = claimed < wanted
             self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, claimed), MAX_PREFETCH)
-            if claimed:
+            if claimed and is_exhausted:
                 self._on_jobs()
+            elif claimed:
+                # After the next claim has gone out: the store works on that while these run.
+                asyncio.get_running_loop().call_soon(self._on_jobs)
             if is_exhausted and not (claimed and self._is_careful()):
                 await self._sleep()
 
@@ -221,6 +227,7 @@ class Fetcher:
                 await asyncio.sleep(0)
 
     async def _sleep(self) -> None:
+        # It may have come already, in the time in which nobody listened for another: then there is no sleep.
         assert self._wakeup is not None
         if not self._options.limits:
             await self._wakeup

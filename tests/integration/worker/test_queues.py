@@ -152,6 +152,47 @@ async def test_a_job_submitted_to_an_idle_worker_wakes_it(world: World) -> None:
             await world.until(await world.submit("note"))
 
 
+async def test_a_job_that_comes_while_the_last_of_a_backlog_is_claimed_is_not_overlooked(world: World) -> None:
+    """The poll would come after an hour, and with more at hand than is asked for the worker does not listen."""
+    ran: list[int] = []
+
+    async def note(number: int) -> None:
+        ran.append(number)
+
+    world.handle(note)
+    claims = 0
+
+    async def submit_another() -> None:
+        nonlocal claims
+        claims += 1
+        if claims <= 12:
+            await world.submit("note", {"number": 100 + claims})
+
+    for number in range(30):
+        await world.submit("note", {"number": number})
+    store = Awkward(world.store, after={"claim": submit_another})
+    async with world.worker(store=store, concurrency=3, poll_seconds=3600.0):
+        await eventually(lambda: len(ran) == 42)
+    assert sorted(ran) == [*range(30), *range(101, 113)]
+
+
+async def test_a_queue_that_was_empty_gets_its_share_while_another_is_drained(world: World) -> None:
+    seen: list[str] = []
+
+    async def note(ctx: Context) -> None:
+        seen.append(ctx.queue)
+        if len(seen) == 20:
+            await world.submit("note", queue="b")
+
+    world.handle(note)
+    jobs = [NewJob(id=uuid4(), type="note", queue="a", retry=SOON) for _ in range(3000)]
+    await world.submit_all(jobs)
+    async with world.worker(concurrency=4, queues={"a": 1, "b": 1}, poll_seconds=3600.0):
+        await world.until_all_ended()
+    assert len(seen) == 3001
+    assert seen.index("b") < 2500
+
+
 async def test_a_wake_up_that_finds_a_limited_queue_full_is_remembered(world: World) -> None:
     """The poll would come after an hour: the end of the job that fills the queue has to bring the next one."""
     ran: list[int] = []
