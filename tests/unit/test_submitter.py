@@ -129,6 +129,22 @@ async def test_whoever_comes_just_when_a_lane_becomes_free_is_not_left_behind(tu
     assert sum(store.calls) == 3
 
 
+async def test_a_lane_whose_task_was_cancelled_before_it_began_is_free_again() -> None:
+    store = LanedStore()
+    submitter = Submitter(store, timeout_seconds=1.0)
+    alone = (await start(submitter, one()))[0]
+    waiting = submitter._share(one())
+    for sender in submitter._senders:
+        assert sender is not None
+        sender.cancel()
+    await settled_loop()
+    later = (await start(submitter, one()))[0]
+    assert store.calls == [1, 2]
+    while store.calls and not (alone.done() and later.done()):
+        await store.end_one()
+    assert await asyncio.gather(alone, waiting, later)
+
+
 async def test_a_refused_submit_disturbs_nobody() -> None:
     store = GatedStore()
     tasks = await start(Submitter(store), one(), one(), one(type=""), one())

@@ -4,7 +4,7 @@ While one call is at the database the program can make the next. But two calls o
 one of ten: where there is nothing to overlap, because others need the processors, one at a time is faster. What is the
 case depends on the machine and on what else runs there, so it is tried out, while there is no pause.
 
-L1. A pause ends the measuring: what was measured up to it counts for nothing, and the usual number stays.
+L1. With a pause it begins anew, with all lanes: a long call then holds up nobody.
 L2. The more often the other way was no better, the less often it is tried.
 """
 
@@ -24,12 +24,9 @@ class Lanes:
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._usual = most
         self._usual_rate = 0.0
         """Jobs a second, when the usual way was last measured."""
-        self._usual_calls = FIRST_CALLS
-        self.count = most
-        self._start(most)
+        self.note_pause()
 
     def note_call(self, jobs: int) -> None:
         """One has ended."""
@@ -40,6 +37,8 @@ class Lanes:
 
     def note_pause(self) -> None:
         """Nobody waited (L1)."""
+        self._usual = self._most
+        self._usual_calls = FIRST_CALLS
         self._start(self._usual)
 
     def _compare(self, rate: float) -> None:

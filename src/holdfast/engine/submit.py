@@ -89,7 +89,10 @@ class Submitter:
 
     def _use_lanes(self) -> None:
         if self._waiting and len(self._senders) + self._is_alone < self._lanes.count:
-            self._senders.add(asyncio.get_running_loop().create_task(self._send()))
+            sender = asyncio.get_running_loop().create_task(self._send())
+            self._senders.add(sender)
+            # For one that never began, or has ended already.
+            sender.add_done_callback(self._senders.discard)
 
     async def _send(self) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).
@@ -101,7 +104,7 @@ class Submitter:
                 # One turn of the loop, in which those just answered may come with their next: they share that call.
                 await asyncio.sleep(0)
         finally:
-            # Here, and not when the task is done, which is a turn later: who came in between would be left behind.
+            # Not only when the task is done, which is a turn later: who came in between would be left behind.
             self._senders.discard(asyncio.current_task())
 
     def _take_batch(self) -> list[_Waiting]:

@@ -45,7 +45,8 @@ class Load:
             await self._closed()
         else:
             await self._open(starts_at)
-        await drain(self._tally, Caller(self._connections[0], self._tally), self._deadline())
+        if self._cell.drain_seconds > 0:
+            await drain(self._tally, Caller(self._connections[0], self._tally), self._deadline())
 
     def _deadline(self) -> float:
         return self._tally.window.closes_at + self._cell.drain_seconds

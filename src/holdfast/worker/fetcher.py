@@ -110,9 +110,9 @@ class Fetcher:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            # While there is more than is asked for, nobody need tell us that there is some.
-            if is_exhausted or self._empty:
-                await self._listen()
+            # While there is more than is asked for, a wake-up is nothing to wait for.
+            is_hurried = not is_exhausted and not self._empty
+            await self._listen(is_hurried=is_hurried)
             self._freed.clear()
             claimed = await self._claim(wanted)
             is_exhausted = claimed < wanted
@@ -122,7 +122,7 @@ class Fetcher:
             elif claimed:
                 # After the next claim has gone out: the store works on that while these run.
                 asyncio.get_running_loop().call_soon(self._on_jobs)
-            if is_exhausted and not (claimed and self._is_careful()):
+            if is_exhausted and not is_hurried and not (claimed and self._is_careful()):
                 await self._sleep()
 
     def _is_careful(self) -> bool:
@@ -218,16 +218,18 @@ class Fetcher:
 
     # being woken
 
-    async def _listen(self) -> None:
-        """Before a claim: what becomes claimable after the claim has looked must not be missed."""
+    async def _listen(self, *, is_hurried: bool) -> None:
+        """Before a claim: what becomes claimable after the claim has looked must not be missed.
+
+        ``is_hurried``: it may be, for there will be another claim before any sleep.
+        """
         if self._wakeup is None or self._wakeup.done():
             self._empty.clear()
             self._wakeup = asyncio.get_running_loop().create_task(self._wait())
-            for _ in range(TURNS_TO_STAND):
+            for _ in range(0 if is_hurried else TURNS_TO_STAND):
                 await asyncio.sleep(0)
 
     async def _sleep(self) -> None:
-        # It may have come already, in the time in which nobody listened for another: then there is no sleep.
         assert self._wakeup is not None
         if not self._options.limits:
             await self._wakeup

@@ -118,6 +118,7 @@ class Slots:
         self.hand_back_ready()
 
     def share_what_waits(self) -> None:
+        self.fill()
         if self.fetcher.ready and self._loop.time() - self.executor.last_start > HOARD_SECONDS:
             self.fetcher.claim_no_more_ahead()
             self.hand_back_ready()

@@ -88,7 +88,7 @@ SELECT
     -- Times are what a driver takes longest over. All have started now: one row says when. And an end is told only where
     -- it is not visibility_seconds after that.
     s.is_known, c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token,
-    CASE WHEN c.job = (SELECT ch.sorted_jobs[1] FROM chosen ch) THEN s.now END AS started_at,
+    CASE WHEN c.job = (SELECT min(f.job) FROM claimed f) THEN s.now END AS started_at,
     CASE WHEN c.expires_at = c.lifetime_ends_at THEN c.expires_at END AS expires_at, c.visibility_seconds, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
     c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
     CASE WHEN c.was_started OR c.version > 1
