@@ -25,15 +25,15 @@ class Lanes:
         self._most = most
         self._clock = clock
         self._usual_rate = 0.0
-        """Jobs a second, when the usual way was last measured."""
+        """Submits a second, when the usual way was last measured."""
         self.note_pause()
 
-    def note_call(self, jobs: int) -> None:
+    def note_call(self, submits: int) -> None:
         """One has ended."""
-        self._jobs += jobs
+        self._submits += submits
         self._calls += 1
         if self._calls >= (self._usual_calls if self.count == self._usual else TRIAL_CALLS):
-            self._compare(self._jobs / max(self._clock() - self._started_at, 1e-9))
+            self._compare(self._submits / max(self._clock() - self._started_at, 1e-9))
 
     def note_pause(self) -> None:
         """Nobody waited (L1)."""
@@ -56,5 +56,5 @@ class Lanes:
     def _start(self, count: int) -> None:
         self.count = count
         self._started_at = self._clock()
-        self._jobs = 0
+        self._submits = 0
         self._calls = 0
