@@ -12,6 +12,7 @@ from typing import Final
 from benchmarks import floor
 from benchmarks.curves import command as curves
 from benchmarks.peers import command as peers
+from benchmarks.peers.runs import NAMES as PEER_NAMES
 
 FLOOR_NAMES: Final = [measure.name for measure in floor.MEASURES]
 
@@ -46,7 +47,7 @@ def split(arguments: Sequence[str]) -> Arguments:
     options = parser.parse_args(arguments)
     common = [flag for flag, is_given in (("--quick", options.quick), ("--list", options.list)) if is_given]
     names: list[str] = options.only or []
-    of_floor, of_peers = ([name for name in names if name in known] for known in (FLOOR_NAMES, list(peers.NAMES)))
+    of_floor, of_peers = ([name for name in names if name in known] for known in (FLOOR_NAMES, list(PEER_NAMES)))
     taken = [] if options.curves_only else [*of_floor, *of_peers]
     of_curves = [name for name in names if name in curves.NAMES and name not in taken]
     only_peers = options.peers_only or options.systems
@@ -72,7 +73,7 @@ def _named(option: str, names: Sequence[str] | None) -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
-    names = list(dict.fromkeys((*FLOOR_NAMES, *peers.NAMES, *curves.NAMES)))
+    names = list(dict.fromkeys((*FLOOR_NAMES, *PEER_NAMES, *curves.NAMES)))
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="some of the measures; see --list")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--floor-only", action="store_true", help="against raw SQL; about ten minutes")

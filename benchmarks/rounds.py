@@ -6,7 +6,7 @@ falls on both sides of a round, and what disturbs one lap is left behind by the 
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Final
@@ -30,12 +30,11 @@ async def take_turns(laps: Mapping[str, Lap], *, rounds: int) -> dict[str, list[
     """Every side once a round, each round beginning with another side."""
     names = list(laps)
     rates: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds + WARM_UP_ROUNDS):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            gc.collect()
-            rate = await laps[name]()
-            if number >= WARM_UP_ROUNDS:
-                rates[name].append(rate)
+    for number, name in turns(names, rounds=rounds + WARM_UP_ROUNDS):
+        gc.collect()
+        rate = await laps[name]()
+        if number >= WARM_UP_ROUNDS:
+            rates[name].append(rate)
     return rates
 
 
@@ -66,3 +65,11 @@ class Stopwatch:
 
     def rate(self, jobs: int) -> float:
         return jobs / self.seconds
+
+
+def turns(names: Sequence[str], *, rounds: int) -> Iterator[tuple[int, str]]:
+    """What disturbs the machine for a while meets all alike; nobody is always the first, or always after the same."""
+    for number in range(rounds):
+        first = number // 2 % len(names) if names else 0
+        order = (*names[first:], *names[:first])
+        yield from ((number, name) for name in (reversed(order) if number % 2 else order))

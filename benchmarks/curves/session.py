@@ -11,9 +11,9 @@ from benchmarks.peers.catalogue import System, read_systems
 from benchmarks.peers.environments import environment_of
 from benchmarks.peers.places import Stores
 from benchmarks.peers.programs import PeerFailed
-from benchmarks.peers.runs import turns
 from benchmarks.peers.samples import Failure, Results, Sample
 from benchmarks.peers.visits import Peer, Visit, visit
+from benchmarks.rounds import turns
 
 if TYPE_CHECKING:
     from benchmarks.curves.flame.measure import Flame

@@ -14,12 +14,11 @@ from benchmarks.peers.catalogue import System, Variant, read_systems
 from benchmarks.peers.environments import NoInterpreter, NotInstalled, environment_of
 from benchmarks.peers.places import Stores
 from benchmarks.peers.required import findings
-from benchmarks.peers.runs import FULL, MEASURES, QUICK, REST, Runner, expected_seconds, rest_seconds
+from benchmarks.peers.runs import FULL, LATENCY, MEASURES, NAMES, QUICK, REST, Runner, expected_seconds
 from benchmarks.peers.samples import Failure
 from benchmarks.peers.visits import Peer
 from benchmarks.postgres import databases
 
-NAMES: Final = {measure.name: measure.about for measure in MEASURES} | {REST: "what idle workers cost"}
 STORE_ORDER: Final = ("postgres", "sqlite", "redis", "rabbitmq")
 """Those that are compared most closely take their turns next to one another."""
 
@@ -35,13 +34,14 @@ def main(arguments: Sequence[str]) -> int:
     party = _assemble(options)
     started = time.monotonic()
     with Stores() as stores:
-        chosen = [measure for measure in MEASURES if measure.name in measures]
-        expected = expected_seconds(chosen, party.peers, rounds)
-        progress = Progress(expected + (rest_seconds(sizes, rounds) if REST in measures else 0.0))
+        progress = Progress(expected_seconds(measures, party.peers, sizes=sizes, rounds=rounds))
         runner = Runner(stores=stores, sizes=sizes, rounds=rounds, progress=progress)
         runner.results.failures += party.failures
-        for measure in chosen:
-            runner.run(measure, party.peers)
+        for measure in MEASURES:
+            if measure.name in measures:
+                runner.run(measure, party.peers)
+        if LATENCY in measures:
+            runner.run_latency(party.peers)
         if REST in measures:
             runner.run_rest(party.peers)
         progress.clear()

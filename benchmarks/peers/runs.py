@@ -1,7 +1,10 @@
-"""The measures, and how they are run: round by round, every system once a round, each round starting with another."""
+"""The measures, and how they are run: round by round, every system once a round, each round starting with another.
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+Two of them have all workers at the same time: what a job waits on an idle one, and what idle ones cost.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +17,7 @@ from benchmarks.peers.places import Stores
 from benchmarks.peers.programs import PeerFailed
 from benchmarks.peers.samples import Failure, Results, Sample
 from benchmarks.peers.visits import Peer, Visit, visit
+from benchmarks.rounds import turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +50,12 @@ class Measure:
     run: Callable[[Visit, Sizes], Sample]
 
 
+LATENCY: Final = "latency"
+LATENCY_SECONDS: Final = 9.0
+"""Of one system in a round, with the full sizes."""
 REST: Final = "rest"
-"""The measure that has all workers at the same time, and is none of those below."""
-REST_START_SECONDS: Final = 20.0
-
+START_SECONDS: Final = 20.0
+"""Until all workers are there."""
 
 MEASURES: Final = (
     Measure(
@@ -82,13 +88,11 @@ MEASURES: Final = (
         seconds=6.0,
         run=lambda visit, sizes: measure_steady(visit, seconds=sizes.steady_seconds),
     ),
-    Measure(
-        name="latency",
-        about="one job at a time on an idle worker",
-        seconds=11.0,
-        run=lambda visit, sizes: measure_latency(visit, jobs=sizes.latency_jobs),
-    ),
 )
+NAMES: Final = {measure.name: measure.about for measure in MEASURES} | {
+    LATENCY: "one job at a time on an idle worker",
+    REST: "what idle workers cost",
+}
 
 
 def _jobs(visit: Visit, sizes: Sizes) -> int:
@@ -123,18 +127,21 @@ class Runner:
         why = str(error) if isinstance(error, PeerFailed) else f"{type(error).__name__}: {error}"
         self.results.failures.append(Failure(variant=peer.name, measure=measure, why=" ".join(why.split())[:400]))
 
+    def run_latency(self, peers: Sequence[Peer]) -> None:
+        with self._together(LATENCY, peers) as visits:
+            for number in range(self.rounds):
+                self.progress.say(f"{LATENCY}, round {number + 1} of {self.rounds}: in turns")
+                samples = measure_latency(
+                    visits,
+                    jobs=self.sizes.latency_jobs,
+                    fail=lambda name, error: self._fail(visits[name].peer, LATENCY, error),
+                )
+                for name, sample in samples.items():
+                    self.results.add(LATENCY, name, sample)
+                self.progress.finish(LATENCY_SECONDS * len(samples))
+
     def run_rest(self, peers: Sequence[Peer]) -> None:
-        with ExitStack() as stack:
-            visits: dict[str, Visit] = {}
-            for peer in (peer for peer in peers if REST in peer.variant.measures):
-                self.progress.say(f"{REST}: {peer.name} starts")
-                try:
-                    here = stack.enter_context(visit(peer, self.stores))
-                    here.start_workers()
-                    here.warm_up()
-                    visits[peer.name] = here
-                except Exception as error:
-                    self._fail(peer, REST, error)
+        with self._together(REST, peers) as visits:
             samples = measure_rest(
                 visits,
                 self.stores.postgres,
@@ -143,21 +150,28 @@ class Runner:
                 say=lambda number: self.progress.say(f"{REST}, round {number + 1} of {self.rounds}: all workers"),
             )
         self.results.samples[REST] = {name: list(rounds) for name, rounds in samples.items()}
-        self.progress.finish(rest_seconds(self.sizes, self.rounds))
+        self.progress.finish(self.sizes.rest_seconds * self.rounds)
+
+    @contextmanager
+    def _together(self, measure: str, peers: Sequence[Peer]) -> Iterator[Mapping[str, Visit]]:
+        """Those that have this measure, each with a warm worker."""
+        with ExitStack() as stack:
+            visits: dict[str, Visit] = {}
+            for peer in (peer for peer in peers if measure in peer.variant.measures):
+                self.progress.say(f"{measure}: {peer.name} starts")
+                try:
+                    here = stack.enter_context(visit(peer, self.stores))
+                    here.start_workers()
+                    here.warm_up()
+                    visits[peer.name] = here
+                except Exception as error:
+                    self._fail(peer, measure, error)
+            self.progress.finish(START_SECONDS)
+            yield visits
 
 
-def rest_seconds(sizes: Sizes, rounds: int) -> float:
-    return REST_START_SECONDS + sizes.rest_seconds * rounds
-
-
-def turns(names: Sequence[str], *, rounds: int) -> Iterator[tuple[int, str]]:
-    """What disturbs the machine for a while meets all alike, and nobody is always the first."""
-    for number in range(rounds):
-        first = number % len(names) if names else 0
-        yield from ((number, name) for name in (*names[first:], *names[:first]))
-
-
-def expected_seconds(measures: Sequence[Measure], peers: Sequence[Peer], rounds: int) -> float:
-    return sum(
-        measure.seconds * rounds for measure in measures for peer in peers if measure.name in peer.variant.measures
-    )
+def expected_seconds(measures: Sequence[str], peers: Sequence[Peer], *, sizes: Sizes, rounds: int) -> float:
+    seconds = {measure.name: measure.seconds for measure in MEASURES} | {LATENCY: LATENCY_SECONDS}
+    taken = [name for name in measures for peer in peers if name in peer.variant.measures]
+    together = {LATENCY: START_SECONDS, REST: START_SECONDS + sizes.rest_seconds * rounds}
+    return sum(seconds.get(name, 0.0) * rounds for name in taken) + sum(together.get(name, 0.0) for name in measures)

@@ -1,14 +1,19 @@
 """A worker and producers at the same time: steady load, and one job at a time on an idle system."""
 
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from typing import Final
 
 from benchmarks.peers.measures.submit import PRODUCERS
 from benchmarks.peers.samples import Sample, percentile
 from benchmarks.peers.usage import cpu_seconds
 from benchmarks.peers.visits import Visit
+from benchmarks.rounds import turns
 
 IDLE_INTERVAL_SECONDS: Final = 0.015
 IDLE_TIMEOUT_SECONDS: Final = 30.0
+TURN_JOBS: Final = 140
+"""About two seconds: long enough that the first one, which finds everything cold, is less than one in a hundred."""
 
 
 def measure_steady(visit: Visit, *, seconds: float) -> Sample:
@@ -32,11 +37,33 @@ def measure_steady(visit: Visit, *, seconds: float) -> Sample:
     )
 
 
-def measure_latency(visit: Visit, *, jobs: int) -> Sample:
-    """A warm worker with nothing to do is given one job at a time."""
-    visit.start_workers()
-    before = visit.warm_up()
+def measure_latency(
+    visits: Mapping[str, Visit], *, jobs: int, fail: Callable[[str, Exception], None]
+) -> dict[str, Sample | None]:
+    """Warm workers with nothing to do are given one job at a time.
+
+    All of them are there at the same time and take turns, a few seconds each: how slow the disk is changes from minute
+    to minute, and the slowest waits of all are the disk's.
+    """
+    waits: dict[str, list[float]] = {name: [] for name in visits}
+    failed: set[str] = set()
+    for number, name in turns(list(visits), rounds=ceil(jobs / TURN_JOBS)):
+        if name in failed:
+            continue
+        try:
+            waits[name] += _waits(visits[name], jobs=min(TURN_JOBS, jobs - number * TURN_JOBS))
+        except Exception as error:
+            failed.add(name)
+            fail(name, error)
+    return {name: None if name in failed else _sample(found) for name, found in waits.items()}
+
+
+def _waits(visit: Visit, *, jobs: int) -> list[float]:
+    before = visit.ledger.count
     visit.producer.tell("pace", jobs=jobs, interval=IDLE_INTERVAL_SECONDS)
     visit.wait_for(before + jobs, timeout_seconds=IDLE_TIMEOUT_SECONDS)
-    waits = [entry.wait_seconds for entry in visit.ledger.entries(after=before)]
+    return [entry.wait_seconds for entry in visit.ledger.entries(after=before)]
+
+
+def _sample(waits: Sequence[float]) -> Sample:
     return Sample(figures={"p50": percentile(waits, 50) * 1000, "p99": percentile(waits, 99) * 1000}, waits=waits)

@@ -163,9 +163,12 @@ class Pulse:
     # heartbeat
 
     async def _heartbeats(self, store: Store) -> None:
-        while await self._pause(self._options.heartbeat_seconds):
+        # The first at once, while there is nothing to do yet: it is the slowest, and claims wait for it.
+        is_going_on = True
+        while is_going_on:
             await self._heartbeat(store)
             await self._settle_blocked(store)
+            is_going_on = await self._pause(self._options.heartbeat_seconds)
 
     async def _heartbeat(self, store: Store) -> None:
         heartbeat = self._leases.begin_heartbeat()

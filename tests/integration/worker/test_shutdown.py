@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.stores.wakeup import Wakeups
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
 from tests.integration.worker.awkward import Awkward, Deed, Gate, never, raising
@@ -60,6 +62,30 @@ async def test_what_does_not_finish_is_handed_back_without_an_attempt(world: Wor
     job = await world.job(job_id)
     assert (job.state, job.attempt, job.lease) == (State.SCHEDULED, 0, None)
     assert await world.store.read_attempts(job_id) == []
+
+
+async def test_a_worker_that_is_woken_in_the_moment_it_is_told_to_stop_stops(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited: list[Wakeups] = []
+    next_wakeup = Wakeups.next
+
+    async def watched(wakeups: Wakeups, queues: Sequence[str]) -> bool:
+        awaited.append(wakeups)
+        return await next_wakeup(wakeups, queues)
+
+    async def work() -> None: ...
+
+    monkeypatch.setattr(Wakeups, "next", watched)
+    worker = world.new_worker()
+    async with worker:
+        await world.until(await world.submit(world.handle(work)))
+        # It has claimed in vain, and sleeps.
+        await asyncio.sleep(0.1)
+        await eventually(lambda: awaited[-1].is_awaited)
+        awaited[-1].wake_all()
+        worker.stop()
+        await asyncio.wait_for(worker.wait_stopped(), PATIENCE_SECONDS)
 
 
 async def test_a_second_stop_does_not_wait_for_the_grace_time(world: World) -> None:

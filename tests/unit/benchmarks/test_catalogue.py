@@ -6,8 +6,8 @@ import re
 import pytest
 
 from benchmarks.peers.catalogue import MEASURES, System, read_systems
-from benchmarks.peers.command import NAMES
 from benchmarks.peers.report import versions
+from benchmarks.peers.runs import NAMES
 
 SYSTEMS = read_systems()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.peers.runs import turns
 from benchmarks.peers.samples import Failure, Results, Sample, percentile
+from benchmarks.rounds import turns
 
 
 def rates(*values: float | None) -> list[Sample | None]:
@@ -61,7 +61,7 @@ def test_why_there_is_no_sample_is_told_for_the_measure_or_for_all() -> None:
     assert results.why_missing("rest", ["one"]) == "not measured"
 
 
-def test_everybody_has_a_turn_in_every_round_and_the_first_changes() -> None:
-    taken = list(turns(["a", "b", "c"], rounds=3))
-    by_round = [[name for number, name in taken if number == wanted] for wanted in range(3)]
-    assert by_round == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
+def test_everybody_has_a_turn_in_every_round_and_both_order_and_first_change() -> None:
+    taken = list(turns(["a", "b", "c"], rounds=4))
+    by_round = ["".join(name for number, name in taken if number == wanted) for wanted in range(4)]
+    assert by_round == ["abc", "cba", "bca", "acb"]

@@ -424,6 +424,7 @@ class MemoryStore:
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         try:
-            return await asyncio.wait_for(self._wakeups.next(queues), timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                return await self._wakeups.next(queues)
         except TimeoutError:
             return False

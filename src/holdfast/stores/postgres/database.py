@@ -86,7 +86,7 @@ class Database:
         self.sql = Statements(schema)
         self.sweeps = Sweeps()
         self.channel = f"{CHANNEL}_{schema}"[:MAX_IDENTIFIER_CHARACTERS]
-        self.listener = Listener(self.connect, self.channel, self._wakeups)
+        self.listener = Listener(self._connect_plainly, self.channel, self._wakeups)
 
     # connections
 
@@ -95,12 +95,17 @@ class Database:
             return {"server_settings": {**PLANNER, "application_name": "holdfast"}}
         return {"statement_cache_size": 0}
 
+    async def _connect_plainly(self) -> asyncpg.Connection:
+        return await open_connection(self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments())
+
     async def connect(self) -> asyncpg.Connection:
-        connection = await open_connection(
-            self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments()
-        )
-        if not self._is_prepared:
+        """With the types that our statements use known: else the first statement on it would wait for that."""
+        connection = await self._connect_plainly()
+        try:
             await _learn_types(connection)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     async def open(self) -> None:
@@ -206,13 +211,14 @@ class Database:
         if self._is_listening:
             self.listener.start()
         try:
-            return await asyncio.wait_for(self._wakeups.next(queues), timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                return await self._wakeups.next(queues)
         except TimeoutError:
             return False
 
 
 async def _learn_types(connection: Any) -> None:
-    """Behind a pooler: asyncpg switches jit off while it asks, and on again, in a session that may be another by then.
+    """asyncpg switches jit off while it asks, and on again: behind a pooler in a session that may be another by then.
 
     In a transaction it is the same one, so that nothing is left behind for whoever gets it next.
     """

@@ -1,12 +1,17 @@
 """Our connections: few, kept open, handed out at once.
 
 asyncpg's own pool spends several turns of the event loop on every hand-out, which a single durable submit can feel.
-Connections here carry no session state (see ``store``), so giving one back is putting it down.
+Connections here carry no session state (see ``database``), so giving one back is putting it down.
+
+P1. Nobody waits for a connection of their own to be opened (tens of milliseconds) when another is given back first:
+    whoever finds none free waits for either.
+P2. They are served in the order they came.
+P3. That no other can be opened is the error of those who wait only where none is open; else one will be given back.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import HoldfastError, Unavailable
@@ -18,13 +23,15 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class Pool:
-    def __init__(self, connect: Callable[[], Awaitable[Any]], *, size: int) -> None:
+    def __init__(self, connect: Callable[[], Coroutine[Any, Any, Any]], *, size: int) -> None:
         self._connect = connect
         self._size = size
         self._idle: deque[Any] = deque()
         self._busy: set[Any] = set()
-        self._connecting = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._opening: set[asyncio.Task[Any]] = set()
+        self._refusal: BaseException | None = None
+        """Why the last one could not be opened."""
         self._is_closed = False
         self._retiring: set[asyncio.Task[None]] = set()
 
@@ -44,72 +51,103 @@ class Pool:
             self.give(connection, is_clean=is_clean and not connection.is_in_transaction())
 
     async def take(self) -> Any:
-        while True:
-            if self._is_closed:
-                raise Unavailable("the store is closed")
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_closed():
-                    self._busy.add(connection)
-                    return connection
-            if len(self._busy) + self._connecting < self._size:
-                return await self._take_new()
-            await self._wait_for_one()
+        if self._is_closed:
+            raise Unavailable("the store is closed")
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                self._busy.add(connection)
+                return connection
+        return await self._wait_for_one()
 
-    async def _take_new(self) -> Any:
-        self._connecting += 1
+    async def _wait_for_one(self) -> Any:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(turn)
+        self._open_for_waiting()
+        timer = loop.call_later(WAIT_SECONDS, self._give_up, turn)
         try:
-            connection = await self._connect()
-        except BaseException:
-            self._wake_one()
+            return await turn
+        except asyncio.CancelledError:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif not turn.cancelled() and turn.exception() is None:
+                self.give(turn.result(), is_clean=True)
             raise
         finally:
-            self._connecting -= 1
-        self._busy.add(connection)
-        return connection
+            timer.cancel()
 
-    async def _wait_for_one(self) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await asyncio.wait_for(turn, WAIT_SECONDS)
-        except TimeoutError:
-            raise Unavailable(
-                f"no connection became free within {WAIT_SECONDS} s; give the URL more: ?pool=20"
-            ) from None
-        except BaseException:
-            if turn.done() and not turn.cancelled():
-                self._wake_one()
-            raise
+    def _give_up(self, turn: asyncio.Future[Any]) -> None:
+        if turn.done():
+            return
+        self._waiting.remove(turn)
+        if not self._busy:
+            why = f"PostgreSQL did not answer within {WAIT_SECONDS} s; is the URL's host the right one?"
+        elif self._refusal is not None:
+            why = f"no connection became free within {WAIT_SECONDS} s, and no other could be opened: {self._refusal}"
+        else:
+            why = f"no connection became free within {WAIT_SECONDS} s; give the URL more: ?pool=20"
+        turn.set_exception(Unavailable(why))
+
+    # opening
+
+    def _open_for_waiting(self) -> None:
+        """One for each who waits, as far as the size goes."""
+        while len(self._opening) < min(len(self._waiting), self._size - len(self._busy)):
+            task = asyncio.get_running_loop().create_task(self._connect())
+            self._opening.add(task)
+            task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[Any]) -> None:
+        self._opening.discard(task)
+        if task.cancelled():
+            return
+        self._refusal = task.exception()
+        if self._refusal is None:
+            self.give(task.result(), is_clean=True)
+        elif not self._busy and not self._opening:
+            self._refuse_all(self._refusal)
+
+    # giving back
 
     def give(self, connection: Any, *, is_clean: bool) -> None:
         self._busy.discard(connection)
         if connection.is_closed():
-            pass
+            self._open_for_waiting()
         elif is_clean and not self._is_closed:
-            self._idle.append(connection)
+            self._hand_out(connection)
         else:
             # Interrupted half-way: what state it is in is unknown, so nobody gets it again.
             task = asyncio.get_running_loop().create_task(_retire(connection))
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
-        self._wake_one()
+            self._open_for_waiting()
 
-    def _wake_one(self) -> None:
+    def _hand_out(self, connection: Any) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                self._busy.add(connection)
+                turn.set_result(connection)
                 return
+        self._idle.append(connection)
+
+    def _refuse_all(self, error: BaseException) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(error)
 
     async def close(self) -> None:
         self._is_closed = True
+        self._refuse_all(Unavailable("the store is closed"))
+        for task in self._opening:
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
         for connection in self._busy:
             connection.terminate()
         while self._idle:
             await _retire(self._idle.pop())
-        while self._waiting:
-            self._wake_one()
         await asyncio.gather(*self._retiring)
 
 

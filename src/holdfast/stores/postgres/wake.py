@@ -134,7 +134,8 @@ class Listener:
             while not is_lost.is_set():
                 # The connection's end is heard at once; a network that swallows everything is not.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(is_lost.wait(), PROBE_EVERY_SECONDS)
+                    async with asyncio.timeout(PROBE_EVERY_SECONDS):
+                        await is_lost.wait()
                     break
                 await connection.fetchval("SELECT 1", timeout=PROBE_EVERY_SECONDS)
         finally:
