@@ -27,9 +27,9 @@ from holdfast.worker.patience import Patience
 
 PREFETCH_SECONDS: Final = 0.1
 """Claimed ahead is what the slots use up in this time."""
-MAX_PREFETCH: Final = 1000
-MAX_BATCH: Final = 500
+MAX_PREFETCH: Final = 2000
 CAREFUL_SECONDS: Final = 10.0
+HURRIED_LISTEN_SECONDS: Final = 0.1
 TURNS_TO_STAND: Final = 2
 """Turns of the loop until a new task that waits has taken its place in the store."""
 
@@ -61,6 +61,7 @@ class Fetcher:
         """Queues that had nothing when they were last asked; forgotten with every wake-up."""
         self._careful_until = 0.0
         self._wakeup: asyncio.Task[None] | None = None
+        self._listen_at = 0.0
         self._prefetch_bound = 0
         self.low_water = 0
         """As long as more than this is ready, no more is wanted."""
@@ -136,7 +137,7 @@ class Fetcher:
         ahead = self._ahead()
         missing = free + ahead - len(self.ready)
         # Small top-ups would cost a statement each: wait until half of it is used up.
-        return min(missing, MAX_BATCH) if missing > ahead // 2 else 0
+        return min(missing, limits.MAX_CLAIM_JOBS) if missing > ahead // 2 else 0
 
     def _ahead(self) -> int:
         mean = self._mean_seconds()
@@ -221,13 +222,19 @@ class Fetcher:
     async def _listen(self, *, is_hurried: bool) -> None:
         """Before a claim: what becomes claimable after the claim has looked must not be missed.
 
-        ``is_hurried``: it may be, for there will be another claim before any sleep.
+        ``is_hurried``: it may be, for there will be another claim before any sleep. News are then only for what is due
+        later (``on_woken``), and asked for now and then: to wait can cost a store more than to claim.
         """
-        if self._wakeup is None or self._wakeup.done():
-            self._empty.clear()
-            self._wakeup = asyncio.get_running_loop().create_task(self._wait())
-            for _ in range(0 if is_hurried else TURNS_TO_STAND):
-                await asyncio.sleep(0)
+        if self._wakeup is not None and not self._wakeup.done():
+            return
+        loop = asyncio.get_running_loop()
+        if is_hurried and loop.time() < self._listen_at:
+            return
+        self._listen_at = loop.time() + HURRIED_LISTEN_SECONDS
+        self._empty.clear()
+        self._wakeup = loop.create_task(self._wait())
+        for _ in range(0 if is_hurried else TURNS_TO_STAND):
+            await asyncio.sleep(0)
 
     async def _sleep(self) -> None:
         assert self._wakeup is not None

@@ -6,6 +6,7 @@ The layouts take turns, so that a noisy machine disturbs both alike; the medians
     python -m tests.integration.sqlite.measure_layouts [jobs a round] [rounds] [jobs waiting behind]
 """
 
+import json
 import statistics
 import sys
 import tempfile
@@ -16,16 +17,18 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from holdfast.stores.sqlite.claim import INLINE_PAYLOAD_BYTES, SEQ
 from holdfast.stores.sqlite.connection import connect
 from holdfast.stores.sqlite.rows import json_array
 from holdfast.stores.sqlite.schema import migrate
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import SQL, execute
 
 SUBMIT_BATCH: Final = 1000
 DRAIN_BATCH: Final = 200
 PAYLOAD: Final = b'{"text":"' + b"x" * 90 + b'"}'
 RESULT: Final = b'"done"'
 LIFETIME: Final = 604_800_000_000
+VISIBILITY_SECONDS: Final = 300
 OWNER: Final = uuid4().bytes
 
 ONE_TABLE: Final = """
@@ -130,31 +133,28 @@ class TableAState(Layout):
         migrate(self.connection, path)
 
     def insert(self, rows: Sequence[tuple[Any, ...]], now: int) -> None:
-        ((last,),) = self.cursor.execute(SQL["write.reserve"], (len(rows),)).fetchall()
+        ((last,),) = execute(self.cursor, "write.reserve", len(rows)).fetchall()
         first = last - len(rows) + 1
         self.cursor.executemany(SQL["submit.job"], [(seq, *row) for seq, row in enumerate(rows, start=first)])
-        self.cursor.execute(SQL["submit.ready"], (first, last))
+        execute(self.cursor, "submit.ready", first, last)
 
     def claim(self, now: int) -> list[tuple[int, bytes]]:
-        rows = self.cursor.execute(SQL["claim.find"], ("default", now, DRAIN_BATCH, None)).fetchall()
-        leases = [(row[0], uuid4().bytes) for row in rows]
-        self.cursor.execute(SQL["claim.take"], (json_array([seq for seq, _ in leases]),))
-        self.cursor.executemany(
-            SQL["claim.lease"],
-            [
-                (*row[:10], "default", token, now + 300_000_000, OWNER, now)
-                for row, (_, token) in zip(rows, leases, strict=True)
-            ],
+        ((facts, _, _),) = execute(self.cursor, "claim.find", "default", now, DRAIN_BATCH, None, INLINE_PAYLOAD_BYTES)
+        leases = [(job[SEQ], uuid4().bytes) for job in json.loads(facts)]
+        seqs = json_array([seq for seq, _ in leases])
+        tokens = b"".join([token for _, token in leases])
+        execute(
+            self.cursor, "claim.lease", seqs, tokens, now, OWNER, VISIBILITY_SECONDS, VISIBILITY_SECONDS * 1_000_000
         )
+        execute(self.cursor, "claim.take", seqs)
         return leases
 
     def settle(self, leases: Sequence[tuple[int, bytes]], now: int) -> None:
-        tokens = dict(leases)
-        seqs = json_array(tokens)
-        rows = self.cursor.execute(SQL["settle.find"], (seqs,)).fetchall()
-        assert all(row[1] == tokens[row[0]] for row in rows)
-        self.cursor.execute(SQL["settle.leave"], (seqs,))
-        self.cursor.executemany(SQL["settle.end"], [(*row[:10], now, RESULT) for row in rows])
+        seqs = json_array([seq for seq, _ in leases])
+        ((_, held, _),) = execute(self.cursor, "settle.count", seqs, b"".join([token for _, token in leases]))
+        assert held == len(leases)
+        execute(self.cursor, "settle.end", seqs, now, RESULT)
+        execute(self.cursor, "settle.leave", seqs)
 
 
 def measure(jobs: int, rounds: int, backlog: int) -> dict[tuple[str, str], list[float]]:

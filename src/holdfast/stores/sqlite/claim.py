@@ -13,11 +13,10 @@ What the worker is told is made from the rows after the commit: the write lock i
 """
 
 import json
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core.bursts import uncollected
@@ -27,29 +26,35 @@ from holdfast.core.ids import uuid_of
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
-from holdfast.stores.sqlite.rows import (
-    PRIORITIES,
-    Row,
-    duration_microseconds,
-    from_bytes,
-    from_microseconds,
-    json_array,
-)
+from holdfast.stores.sqlite.rows import PRIORITIES, duration_microseconds, from_microseconds, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 
 FEW_QUEUES: Final = 16
 """Above this number, a claim first asks which queues have jobs at all."""
+INLINE_PAYLOAD_BYTES: Final = 1024
+"""A larger one has a row of its own: all of a batch in one value could be more than SQLite takes."""
+
+# A job's facts, in the order of the statements.
+SEQ: Final = 0
+VERSION: Final = 1
+IS_FRAGILE: Final = 3
+LIFETIME_ENDS_AT: Final = 4
+VISIBILITY: Final = 5
+PAYLOAD_BYTES: Final = 14
 
 
 @dataclass(slots=True)
 class Leased:
-    """A job that was claimed, still as rows have it."""
+    """Jobs of one queue that were claimed, still as the file has them."""
 
-    row: Row
     queue: str
-    token: UUID
-    expires_at: int
-    started_at: int
+    jobs: list[list[Any]]
+    """The facts of each, and its lease: token, end and start."""
+    ids: str
+    payloads: str
+    """The small ones, one after the other. Both as hexadecimal digits."""
+    large_payloads: dict[int, bytes] = field(default_factory=dict)
+    checkpoints: dict[int, bytes | None] = field(default_factory=dict)
 
 
 def claim(tx: SQLiteTransaction, claim: Claim) -> tuple[list[Leased], bool]:
@@ -58,7 +63,9 @@ def claim(tx: SQLiteTransaction, claim: Claim) -> tuple[list[Leased], bool]:
     if claim.is_repeat and (again := _again(tx, claim)):
         return again, False
     found, is_exhausted = _find(tx, claim, paused)
-    return _lease(tx, claim, found), is_exhausted
+    if found:
+        _lease(tx, claim, found)
+    return found, is_exhausted
 
 
 def _require_worker(tx: SQLiteTransaction, worker: UUID) -> set[str]:
@@ -69,19 +76,24 @@ def _require_worker(tx: SQLiteTransaction, worker: UUID) -> set[str]:
     raise WorkerNotFound(worker)
 
 
-def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[tuple[str, Row]], bool]:
+def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[Leased], bool]:
     types = None if claim.types is None else json.dumps(claim.types)
-    found: list[tuple[str, Row]] = []
+    found: list[Leased] = []
+    missing = claim.limit
     for queue in _queues(tx, claim):
         if queue in paused:
             continue
-        rows = tx.rows("claim.find", queue, tx.now_microseconds, claim.limit - len(found), types)
-        for row in rows:
-            is_fragile = row[3]
-            if is_fragile:
-                return found or [(queue, row)], False
-            found.append((queue, row))
-        if len(found) == claim.limit:
+        ((facts, ids, payloads),) = tx.rows(
+            "claim.find", queue, tx.now_microseconds, missing, types, INLINE_PAYLOAD_BYTES
+        )
+        jobs = json.loads(facts)
+        before_fragile = next((n for n, job in enumerate(jobs) if job[IS_FRAGILE]), None)
+        if before_fragile is not None:
+            del jobs[before_fragile or (0 if found else 1) :]
+        if jobs:
+            found.append(_with_rest(tx, Leased(queue, jobs, ids, payloads)))
+            missing -= len(jobs)
+        if before_fragile is not None or missing == 0:
             return found, False
     return found, True
 
@@ -93,64 +105,100 @@ def _queues(tx: SQLiteTransaction, claim: Claim) -> Sequence[str]:
     return [queue for queue in claim.queues if queue in with_jobs]
 
 
-def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[tuple[str, Row]]) -> list[Leased]:
-    if not found:
-        return []
+def _with_rest(tx: SQLiteTransaction, leased: Leased) -> Leased:
+    """What few jobs have: a large payload, or a checkpoint of an earlier attempt."""
+    large = [job[SEQ] for job in leased.jobs if job[PAYLOAD_BYTES] > INLINE_PAYLOAD_BYTES]
+    if large:
+        leased.large_payloads = dict(tx.rows("claim.payloads", json_array(large)))
+    changed = [job[SEQ] for job in leased.jobs if job[VERSION] > 1]
+    if changed:
+        leased.checkpoints = dict(tx.rows("claim.checkpoints", json_array(changed)))
+    return leased
+
+
+def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[Leased]) -> None:
     now = tx.now_microseconds
-    seqs = sorted(row[0] for _, row in found)
-    token_of = dict(zip(seqs, lease_tokens(claim.nonce, len(found)), strict=True))
+    jobs = [job for leased in found for job in leased.jobs]
+    # Tokens go by seq, whatever the order in which the jobs were found.
+    jobs.sort(key=_seq)
     # Nearly always one: the default.
-    seqs_by_visibility: dict[float, list[int]] = {}
-    for _, row in found:
-        seqs_by_visibility.setdefault(row[5], []).append(row[0])
-    visibilities = {seconds: duration_microseconds(seconds) for seconds in seqs_by_visibility}
-    for seconds, alike in seqs_by_visibility.items():
-        tokens = b"".join([token_of[seq].bytes for seq in alike])
-        tx.run("claim.lease", json_array(alike), tokens, now, claim.owner.bytes, seconds, visibilities[seconds])
-    tx.run("claim.take", json_array(seqs))
-    for queue, jobs in Counter(queue for queue, _ in found).items():
-        tx.tally[queue, State.SCHEDULED] -= jobs
-        tx.tally[queue, State.RUNNING] += jobs
-    return [Leased(row, queue, token_of[row[0]], min(now + visibilities[row[5]], row[4]), now) for queue, row in found]
+    by_visibility: dict[str, list[list[Any]]] = {}
+    for token, job in zip(lease_tokens(claim.nonce, len(jobs)), jobs, strict=True):
+        job.append(token)
+        by_visibility.setdefault(job[VISIBILITY], []).append(job)
+    for text, alike in by_visibility.items():
+        seconds = float(text)
+        ends_at = now + duration_microseconds(seconds)
+        tokens = b"".join([job[-1].bytes for job in alike])
+        tx.run(
+            "claim.lease",
+            json_array([job[SEQ] for job in alike]),
+            tokens,
+            now,
+            claim.owner.bytes,
+            seconds,
+            ends_at - now,
+        )
+        for job in alike:
+            job += (min(ends_at, job[LIFETIME_ENDS_AT]), now)
+    tx.run("claim.take", json_array([job[SEQ] for job in jobs]))
+    for leased in found:
+        tx.tally[leased.queue, State.SCHEDULED] -= len(leased.jobs)
+        tx.tally[leased.queue, State.RUNNING] += len(leased.jobs)
+
+
+def _seq(job: list[Any]) -> int:
+    return job[SEQ]  # type: ignore[no-any-return]
 
 
 def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
     tokens = [token.bytes for token in lease_tokens(claim.nonce, claim.limit)]
-    leased = []
-    for row in tx.rows_of_bytes("claim.again", tokens, claim.owner.bytes):
-        *facts, queue, token, expires_at, started_at = row
-        leased.append(Leased(tuple(facts), queue, UUID(bytes=token), expires_at, started_at))
-    return sorted(leased, key=lambda one: one.token)
+    again = []
+    for queue, facts, ids, payloads in tx.rows_of_bytes("claim.again", tokens, claim.owner.bytes, INLINE_PAYLOAD_BYTES):
+        jobs = json.loads(facts)
+        for job in jobs:
+            job[-3] = UUID(hex=job[-3])
+        again.append(_with_rest(tx, Leased(queue, jobs, ids, payloads)))
+    return again
 
 
 def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
     """What the worker is told."""
-    # Jobs that were submitted or claimed together share their times.
-    distinct = {time for one in leased for time in (one.row[10], one.expires_at, one.started_at)}
-    times = {time: from_microseconds(time) for time in distinct}
     with uncollected():
-        return [_claimed(one, owner, times) for one in leased]
+        return [job for portion in leased for job in _claimed(portion, owner)]
 
 
-def _claimed(one: Leased, owner: UUID, times: dict[int, datetime]) -> ClaimedJob:
-    # By position, rows and fields alike: one is made for every job that runs, and names take longer than all the rest.
-    # fmt: off
-    (seq, version, attempt, _, _, _, last_token, priority,
-     job_id, job_type, created_at, max_attempts, is_json, options,
-     has_dependencies, checkpoint, payload) = one.row
-    # fmt: on
-    return ClaimedJob(
-        Lease(uuid_of(int.from_bytes(job_id)), seq, one.token, version, owner, times[one.expires_at]),
-        job_type,
-        one.queue,
-        PRIORITIES[priority],
-        Payload(payload, bool(is_json)),
-        attempt,
-        max_attempts,
-        times[created_at],
-        times[one.started_at],
-        bool(has_dependencies),
-        from_bytes(last_token),
-        checkpoint,
-        options,
-    )
+def _claimed(leased: Leased, owner: UUID) -> Iterator[ClaimedJob]:
+    # By position, facts and fields alike: one is made for every job that runs, and names take longer than all the rest.
+    queue, ids, payloads = leased.queue, bytes.fromhex(leased.ids), bytes.fromhex(leased.payloads)
+    # Jobs that were submitted or claimed together share their times.
+    times: dict[int, datetime] = {}
+    end = 0
+    for n, facts in enumerate(leased.jobs):
+        # fmt: off
+        (seq, version, attempt, _, _, _, last_token, priority, job_type, created_at, max_attempts, is_json, options,
+         has_dependencies, payload_bytes, token, expires_at, started_at) = facts
+        # fmt: on
+        for time in (created_at, expires_at, started_at):
+            if time not in times:
+                times[time] = from_microseconds(time)
+        if payload_bytes <= INLINE_PAYLOAD_BYTES:
+            start, end = end, end + payload_bytes
+            payload = payloads[start:end]
+        else:
+            payload = leased.large_payloads[seq]
+        yield ClaimedJob(
+            Lease(uuid_of(int.from_bytes(ids[16 * n : 16 * n + 16])), seq, token, version, owner, times[expires_at]),
+            job_type,
+            queue,
+            PRIORITIES[priority],
+            Payload(payload, bool(is_json)),
+            attempt,
+            max_attempts,
+            times[created_at],
+            times[started_at],
+            bool(has_dependencies),
+            UUID(hex=last_token) if last_token else None,
+            leased.checkpoints.get(seq),
+            options,
+        )

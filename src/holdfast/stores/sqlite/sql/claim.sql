@@ -17,17 +17,34 @@ WITH RECURSIVE step (queue) AS (
 SELECT queue FROM step WHERE queue IS NOT NULL
 
 -- [find]
--- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all.
-SELECT r.job, r.version + 1, r.attempt + 1, r.is_fragile, r.lifetime_ends_at, j.visibility_seconds, r.last_token,
-    r.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
-    j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
-    CASE WHEN r.version > 0 THEN (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job) END,
-    j.payload
-FROM holdfast_ready r INDEXED BY holdfast_ready_claim
-CROSS JOIN holdfast_job j ON j.seq = r.job
-WHERE r.queue = ?1 AND r.lifetime_ends_at > ?2 AND (?4 IS NULL OR j.type IN (SELECT value FROM json_each(?4)))
-ORDER BY r.priority, r.place
-LIMIT ?3
+-- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all; ?5 the largest payload that
+-- is answered here, [payloads] has the others.
+-- One row for all of them, not one each: a row lets go of the interpreter, which others then have for a while. Bytes
+-- cannot be JSON: they come one after the other, as hexadecimal digits.
+SELECT json_group_array(json_array(
+        job, version, attempt, is_fragile, lifetime_ends_at, visibility_seconds, last_token, priority, type, created_at,
+        max_attempts, is_json, options, has_dependencies, payload_bytes
+    )),
+    group_concat(hex(id), ''),
+    group_concat(hex(payload), '')
+FROM (
+    SELECT r.job, r.version + 1 AS version, r.attempt + 1 AS attempt, r.is_fragile, r.lifetime_ends_at,
+        printf('%!.17g', j.visibility_seconds) AS visibility_seconds, hex(r.last_token) AS last_token, r.priority, j.type, j.created_at,
+        j.max_attempts, j.is_json, j.options,
+        j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job) AS has_dependencies,
+        length(j.payload) AS payload_bytes, j.id, iif(length(j.payload) <= ?5, j.payload, '') AS payload
+    FROM holdfast_ready r INDEXED BY holdfast_ready_claim
+    CROSS JOIN holdfast_job j ON j.seq = r.job
+    WHERE r.queue = ?1 AND r.lifetime_ends_at > ?2 AND (?4 IS NULL OR j.type IN (SELECT value FROM json_each(?4)))
+    ORDER BY r.priority, r.place
+    LIMIT ?3
+)
+
+-- [payloads]
+SELECT seq, payload FROM holdfast_job WHERE seq IN (SELECT value FROM json_each(?1))
+
+-- [checkpoints]
+SELECT job, checkpoint FROM holdfast_note WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [lease]
 -- ?1 seqs as a JSON array, ?2 their tokens one after the other, ?3 now, ?4 the owner; ?5 the visibility that they share
@@ -45,17 +62,28 @@ CROSS JOIN holdfast_ready r ON r.job = e.value
 DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [again]
--- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: the row of [find], then the lease.
+-- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: the rows of [find], a queue each,
+-- and of every job the lease as well. ?2 the largest payload that is answered here.
 -- Index: holdfast_running_owner.
-SELECT r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at, r.visibility_seconds, r.last_token,
-    j.priority, j.id, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
-    EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job),
-    (SELECT n.checkpoint FROM holdfast_note n WHERE n.job = r.job),
-    j.payload,
-    r.queue, r.token, r.expires_at, r.started_at
-FROM holdfast_running r INDEXED BY holdfast_running_owner
-CROSS JOIN holdfast_job j ON j.seq = r.job
-WHERE r.owner = ?1 AND r.token IN ({marks})
+SELECT queue,
+    json_group_array(json_array(
+        job, version, attempt, is_fragile, lifetime_ends_at, visibility_seconds, last_token, priority, type, created_at,
+        max_attempts, is_json, options, has_dependencies, payload_bytes, token, expires_at, started_at
+    )),
+    group_concat(hex(id), ''),
+    group_concat(hex(payload), '')
+FROM (
+    SELECT r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at,
+        printf('%!.17g', r.visibility_seconds) AS visibility_seconds, hex(r.last_token) AS last_token, j.priority, j.type, j.created_at,
+        j.max_attempts, j.is_json, j.options,
+        EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job) AS has_dependencies,
+        length(j.payload) AS payload_bytes, j.id, iif(length(j.payload) <= ?2, j.payload, '') AS payload,
+        r.queue, hex(r.token) AS token, r.expires_at, r.started_at
+    FROM holdfast_running r INDEXED BY holdfast_running_owner
+    CROSS JOIN holdfast_job j ON j.seq = r.job
+    WHERE r.owner = ?1 AND r.token IN ({marks})
+)
+GROUP BY queue
 
 -- [last_place]
 SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_job'

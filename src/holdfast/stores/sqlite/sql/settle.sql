@@ -36,9 +36,9 @@ INSERT INTO holdfast_ended (
     completed_at, result, state
 )
 SELECT r.job, r.token, r.has_dependents, r.scheduled_at, r.started_at, r.owner, r.version, r.attempt, r.replays, r.is_fragile,
-    ?2, substr(?3, e.value ->> 1, e.value ->> 2), 'COMPLETED'
+    ?2, substr(?3, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]')), 'COMPLETED'
 FROM json_each(?1) e
-CROSS JOIN holdfast_running r ON r.job = e.value ->> 0
+CROSS JOIN holdfast_running r ON r.job = json_extract(e.value, '$[0]')
 
 -- [leave]
 DELETE FROM holdfast_running WHERE job IN (SELECT value FROM json_each(?1))
