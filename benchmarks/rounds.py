@@ -27,7 +27,7 @@ class Ratio:
 
 
 async def take_turns(laps: Mapping[str, Lap], *, rounds: int) -> dict[str, list[float]]:
-    """Every side once a round, each round beginning with another side."""
+    """Every side once a round."""
     names = list(laps)
     rates: dict[str, list[float]] = {name: [] for name in names}
     for number, name in turns(names, rounds=rounds + WARM_UP_ROUNDS):
@@ -68,7 +68,10 @@ class Stopwatch:
 
 
 def turns(names: Sequence[str], *, rounds: int) -> Iterator[tuple[int, str]]:
-    """What disturbs the machine for a while meets all alike; nobody is always the first, or always after the same."""
+    """Everybody once a round: what disturbs the machine for a while meets all alike.
+
+    Nobody is always the first, or always after the same.
+    """
     for number in range(rounds):
         first = number // 2 % len(names) if names else 0
         order = (*names[first:], *names[:first])

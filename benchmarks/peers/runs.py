@@ -1,4 +1,4 @@
-"""The measures, and how they are run: round by round, every system once a round, each round starting with another.
+"""The measures, and how they are run: round by round, every system once a round, each round in an order of its own.
 
 Two of them have all workers at the same time: what a job waits on an idle one, and what idle ones cost.
 """
@@ -129,16 +129,16 @@ class Runner:
 
     def run_latency(self, peers: Sequence[Peer]) -> None:
         with self._together(LATENCY, peers) as visits:
-            for number in range(self.rounds):
-                self.progress.say(f"{LATENCY}, round {number + 1} of {self.rounds}: in turns")
-                samples = measure_latency(
-                    visits,
-                    jobs=self.sizes.latency_jobs,
-                    fail=lambda name, error: self._fail(visits[name].peer, LATENCY, error),
-                )
-                for name, sample in samples.items():
-                    self.results.add(LATENCY, name, sample)
-                self.progress.finish(LATENCY_SECONDS * len(samples))
+            self.results.samples[LATENCY] = measure_latency(
+                visits,
+                jobs=self.sizes.latency_jobs,
+                rounds=self.rounds,
+                say=lambda number, name: self.progress.say(
+                    f"{LATENCY}, round {number + 1} of {self.rounds}, in turns: {name}"
+                ),
+                fail=lambda name, error: self._fail(visits[name].peer, LATENCY, error),
+            )
+            self.progress.finish(LATENCY_SECONDS * len(visits) * self.rounds)
 
     def run_rest(self, peers: Sequence[Peer]) -> None:
         with self._together(REST, peers) as visits:
@@ -159,13 +159,16 @@ class Runner:
             visits: dict[str, Visit] = {}
             for peer in (peer for peer in peers if measure in peer.variant.measures):
                 self.progress.say(f"{measure}: {peer.name} starts")
-                try:
-                    here = stack.enter_context(visit(peer, self.stores))
-                    here.start_workers()
-                    here.warm_up()
-                    visits[peer.name] = here
-                except Exception as error:
-                    self._fail(peer, measure, error)
+                with ExitStack() as its_own:
+                    try:
+                        here = its_own.enter_context(visit(peer, self.stores))
+                        here.start_workers()
+                        here.warm_up()
+                    except Exception as error:
+                        self._fail(peer, measure, error)
+                    else:
+                        visits[peer.name] = here
+                        stack.push(its_own.pop_all())
             self.progress.finish(START_SECONDS)
             yield visits
 

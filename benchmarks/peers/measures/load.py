@@ -13,7 +13,9 @@ from benchmarks.rounds import turns
 IDLE_INTERVAL_SECONDS: Final = 0.015
 IDLE_TIMEOUT_SECONDS: Final = 30.0
 TURN_JOBS: Final = 140
-"""About two seconds: long enough that the first one, which finds everything cold, is less than one in a hundred."""
+"""About two seconds."""
+COLD_JOBS: Final = 5
+"""The first of a turn find everything as the others left it, and are not counted."""
 
 
 def measure_steady(visit: Visit, *, seconds: float) -> Sample:
@@ -38,31 +40,43 @@ def measure_steady(visit: Visit, *, seconds: float) -> Sample:
 
 
 def measure_latency(
-    visits: Mapping[str, Visit], *, jobs: int, fail: Callable[[str, Exception], None]
-) -> dict[str, Sample | None]:
-    """Warm workers with nothing to do are given one job at a time.
+    visits: Mapping[str, Visit],
+    *,
+    jobs: int,
+    rounds: int,
+    say: Callable[[int, str], None],
+    fail: Callable[[str, Exception], None],
+) -> dict[str, list[Sample | None]]:
+    """Warm workers with nothing to do are given one job at a time, so many a round.
 
     All of them are there at the same time and take turns, a few seconds each: how slow the disk is changes from minute
     to minute, and the slowest waits of all are the disk's.
     """
-    waits: dict[str, list[float]] = {name: [] for name in visits}
+    turns_a_round = ceil(jobs / TURN_JOBS)
+    waits: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     failed: set[str] = set()
-    for number, name in turns(list(visits), rounds=ceil(jobs / TURN_JOBS)):
+    for number, name in turns(list(visits), rounds=rounds * turns_a_round):
         if name in failed:
             continue
+        of_round, turn = divmod(number, turns_a_round)
+        say(of_round, name)
         try:
-            waits[name] += _waits(visits[name], jobs=min(TURN_JOBS, jobs - number * TURN_JOBS))
+            waits[name][of_round] += _waits(visits[name], jobs=min(TURN_JOBS, jobs - turn * TURN_JOBS))
         except Exception as error:
+            # Jobs of it may still come: what it did from here on would say nothing.
             failed.add(name)
+            visits[name].stop_workers()
             fail(name, error)
-    return {name: None if name in failed else _sample(found) for name, found in waits.items()}
+    return {
+        name: [_sample(found) if len(found) == jobs else None for found in by_round] for name, by_round in waits.items()
+    }
 
 
 def _waits(visit: Visit, *, jobs: int) -> list[float]:
     before = visit.ledger.count
-    visit.producer.tell("pace", jobs=jobs, interval=IDLE_INTERVAL_SECONDS)
-    visit.wait_for(before + jobs, timeout_seconds=IDLE_TIMEOUT_SECONDS)
-    return [entry.wait_seconds for entry in visit.ledger.entries(after=before)]
+    visit.producer.tell("pace", jobs=COLD_JOBS + jobs, interval=IDLE_INTERVAL_SECONDS)
+    visit.wait_for(before + COLD_JOBS + jobs, timeout_seconds=IDLE_TIMEOUT_SECONDS)
+    return [entry.wait_seconds for entry in visit.ledger.entries(after=before + COLD_JOBS)]
 
 
 def _sample(waits: Sequence[float]) -> Sample:

@@ -61,7 +61,11 @@ class Fetcher:
         """Queues that had nothing when they were last asked; forgotten with every wake-up."""
         self._careful_until = 0.0
         self._wakeup: asyncio.Task[None] | None = None
+        self._is_standing = False
+        """Whether the wake-up's task has had its turns to take its place."""
         self._listen_at = 0.0
+        self._is_deaf = False
+        """Something may have become claimable, or due later, while nobody listened."""
         self._prefetch_bound = 0
         self.low_water = 0
         """As long as more than this is ready, no more is wanted."""
@@ -222,19 +226,25 @@ class Fetcher:
     async def _listen(self, *, is_hurried: bool) -> None:
         """Before a claim: what becomes claimable after the claim has looked must not be missed.
 
-        ``is_hurried``: it may be, for there will be another claim before any sleep. News are then only for what is due
-        later (``on_woken``), and asked for now and then: to wait can cost a store more than to claim.
+        ``is_hurried``: it may be, for there will be another claim before any sleep. News are then only of what is due
+        later (``on_woken``), and listened for now and then: to wait can cost a store more than to claim.
         """
-        if self._wakeup is not None and not self._wakeup.done():
-            return
         loop = asyncio.get_running_loop()
-        if is_hurried and loop.time() < self._listen_at:
-            return
-        self._listen_at = loop.time() + HURRIED_LISTEN_SECONDS
-        self._empty.clear()
-        self._wakeup = loop.create_task(self._wait())
-        for _ in range(0 if is_hurried else TURNS_TO_STAND):
-            await asyncio.sleep(0)
+        if self._wakeup is None or self._wakeup.done():
+            if is_hurried and loop.time() < self._listen_at:
+                self._is_deaf = True
+                return
+            if self._is_deaf:
+                self._is_deaf = False
+                self._on_woken()
+            self._listen_at = loop.time() + HURRIED_LISTEN_SECONDS
+            self._empty.clear()
+            self._wakeup = loop.create_task(self._wait())
+            self._is_standing = False
+        if not is_hurried and not self._is_standing:
+            self._is_standing = True
+            for _ in range(TURNS_TO_STAND):
+                await asyncio.sleep(0)
 
     async def _sleep(self) -> None:
         assert self._wakeup is not None

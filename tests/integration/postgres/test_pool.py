@@ -122,6 +122,33 @@ async def test_a_refusal_is_nobodys_error_while_another_connection_will_be_given
     await pool.close()
 
 
+async def test_opening_is_tried_again_for_those_who_still_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "OPEN_AGAIN_SECONDS", 0.01)
+    pool = Pool(door.connect, size=2)
+    first = await pool.take()
+    door.refusal = OSError("too many clients already")
+    second = await waiting(pool)
+    assert not second.done()
+    door.refusal = None
+    assert await soon(second) is not first
+    await pool.close()
+
+
+async def test_an_opening_that_hangs_is_not_what_the_next_one_waits_for(door: Door) -> None:
+    pool = Pool(door.connect, size=2)
+    door.is_open.clear()
+    gone = await waiting(pool)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    # The host that did not answer is another one by now; what was begun before still hangs.
+    door.is_open = asyncio.Event()
+    door.is_open.set()
+    assert not (await soon(await waiting(pool))).is_closed()
+    assert door.knocks == 2
+    await pool.close()
+
+
 async def test_when_the_last_connection_breaks_those_who_wait_get_a_new_one(door: Door) -> None:
     pool = Pool(door.connect, size=1)
     first = await pool.take()

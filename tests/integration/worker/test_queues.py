@@ -5,14 +5,18 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import Claim, NewJob
 from holdfast.core.errors import InvalidInput, UsageError
+from holdfast.core.job import ClaimedJob
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
+from holdfast.stores.memory import MemoryStore
+from holdfast.worker import fetcher as fetcher_module
 from holdfast.worker.context import Context
 from holdfast.worker.options import WorkerOptions
 from tests.integration.worker.awkward import Awkward, Gate
+from tests.integration.worker.conftest import on
 from tests.integration.worker.world import SOON, World, eventually, slots_of
 
 
@@ -194,6 +198,41 @@ async def test_a_delayed_job_is_heard_of_while_a_backlog_is_drained(world: World
     async with world.worker(concurrency=2, poll_seconds=3600.0, **rest):
         await eventually(lambda: "urgent" in seen)
         assert len(seen) < 1500
+
+
+@on("memory")
+@pytest.mark.parametrize("listen_seconds", [0.0, 3600.0], ids=["always", "seldom"])
+async def test_a_wake_up_in_a_drain_leaves_nobody_deaf(
+    world: World, monkeypatch: pytest.MonkeyPatch, listen_seconds: float
+) -> None:
+    """The last claim before it sleeps is made while it listens, and what came while it did not is asked for."""
+    monkeypatch.setattr(fetcher_module, "HURRIED_LISTEN_SECONDS", listen_seconds)
+    assert isinstance(world.store, MemoryStore)
+    wakeups, claim_jobs = world.store._wakeups, world.store.claim
+    was_listening: list[bool] = []
+    news: list[int] = []
+
+    async def claim(asked: Claim) -> list[ClaimedJob]:
+        was_listening.append(wakeups.is_awaited)
+        jobs = await claim_jobs(asked)
+        if len(was_listening) == 1:
+            wakeups.wake_all()
+        return jobs
+
+    async def work() -> None: ...
+
+    monkeypatch.setattr(world.store, "claim", claim)
+    world.handle(work)
+    await world.submit_all([NewJob(id=uuid4(), type="work", retry=SOON) for _ in range(4)])
+    worker = world.new_worker(concurrency=4, poll_seconds=3600.0)
+    async with worker:
+        fetcher = slots_of(worker).fetcher
+        monkeypatch.setattr(fetcher, "_on_woken", lambda: news.append(len(was_listening)))
+        await eventually(lambda: len(was_listening) == 3)
+        await world.until_all_ended()
+    # The second was made in a hurry.
+    assert was_listening == [True, False, True]
+    assert news == ([1] if listen_seconds == 0.0 else [1, 2])
 
 
 async def test_a_queue_that_was_empty_gets_its_share_while_another_is_drained(world: World) -> None:

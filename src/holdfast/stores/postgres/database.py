@@ -28,6 +28,7 @@ Answer = TypeVar("Answer")
 Verb = Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]
 
 TRIES: Final = 5
+CONNECT_TIMEOUT_SECONDS: Final = 10.0
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
 POOL_SIZE: Final = 10
 CHANNEL: Final = "holdfast"
@@ -100,13 +101,17 @@ class Database:
 
     async def connect(self) -> asyncpg.Connection:
         """With the types that our statements use known: else the first statement on it would wait for that."""
-        connection = await self._connect_plainly()
         try:
-            await _learn_types(connection)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                connection = await self._connect_plainly()
+                try:
+                    await _learn_types(connection)
+                except BaseException:
+                    connection.terminate()
+                    raise
+                return connection
+        except TimeoutError as error:
+            raise Unavailable(f"PostgreSQL does not answer (no connection in {CONNECT_TIMEOUT_SECONDS} s)") from error
 
     async def open(self) -> None:
         self._pool = Pool(self.connect, size=self._pool_size)

@@ -6,7 +6,9 @@ Connections here carry no session state (see ``database``), so giving one back i
 P1. Nobody waits for a connection of their own to be opened (tens of milliseconds) when another is given back first:
     whoever finds none free waits for either.
 P2. They are served in the order they came.
-P3. That no other can be opened is the error of those who wait only where none is open; else one will be given back.
+P3. That no other can be opened is the error of those who wait only where none is open; else one will be given back,
+    and opening is tried again.
+P4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ Answer = TypeVar("Answer")
 
 WAIT_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 5.0
+OPEN_AGAIN_SECONDS: Final = 0.5
 
 
 class Pool:
@@ -29,7 +32,8 @@ class Pool:
         self._idle: deque[Any] = deque()
         self._busy: set[Any] = set()
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._opening: set[asyncio.Task[Any]] = set()
+        self._opening: dict[asyncio.Task[Any], None] = {}
+        """The oldest first."""
         self._refusal: BaseException | None = None
         """Why the last one could not be opened."""
         self._is_closed = False
@@ -70,7 +74,7 @@ class Pool:
             return await turn
         except asyncio.CancelledError:
             if turn in self._waiting:
-                self._waiting.remove(turn)
+                self._leave(turn)
             elif not turn.cancelled() and turn.exception() is None:
                 self.give(turn.result(), is_clean=True)
             raise
@@ -80,7 +84,7 @@ class Pool:
     def _give_up(self, turn: asyncio.Future[Any]) -> None:
         if turn.done():
             return
-        self._waiting.remove(turn)
+        self._leave(turn)
         if not self._busy:
             why = f"PostgreSQL did not answer within {WAIT_SECONDS} s; is the URL's host the right one?"
         elif self._refusal is not None:
@@ -89,24 +93,32 @@ class Pool:
             why = f"no connection became free within {WAIT_SECONDS} s; give the URL more: ?pool=20"
         turn.set_exception(Unavailable(why))
 
+    def _leave(self, turn: asyncio.Future[Any]) -> None:
+        self._waiting.remove(turn)
+        if len(self._opening) > len(self._waiting):
+            next(iter(self._opening)).cancel()
+
     # opening
 
     def _open_for_waiting(self) -> None:
         """One for each who waits, as far as the size goes."""
         while len(self._opening) < min(len(self._waiting), self._size - len(self._busy)):
             task = asyncio.get_running_loop().create_task(self._connect())
-            self._opening.add(task)
+            self._opening[task] = None
             task.add_done_callback(self._opened)
 
     def _opened(self, task: asyncio.Task[Any]) -> None:
-        self._opening.discard(task)
+        del self._opening[task]
         if task.cancelled():
+            self._open_for_waiting()
             return
         self._refusal = task.exception()
         if self._refusal is None:
             self.give(task.result(), is_clean=True)
         elif not self._busy and not self._opening:
             self._refuse_all(self._refusal)
+        elif self._waiting:
+            asyncio.get_running_loop().call_later(OPEN_AGAIN_SECONDS, self._open_for_waiting)
 
     # giving back
 

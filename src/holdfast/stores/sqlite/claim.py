@@ -41,6 +41,7 @@ IS_FRAGILE: Final = 3
 LIFETIME_ENDS_AT: Final = 4
 VISIBILITY: Final = 5
 PAYLOAD_BYTES: Final = 14
+TOKEN: Final = 15
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ def _lease(tx: SQLiteTransaction, claim: Claim, found: Sequence[Leased]) -> None
     for text, alike in by_visibility.items():
         seconds = float(text)
         ends_at = now + duration_microseconds(seconds)
-        tokens = b"".join([job[-1].bytes for job in alike])
+        tokens = b"".join([job[TOKEN].bytes for job in alike])
         tx.run(
             "claim.lease",
             json_array([job[SEQ] for job in alike]),
@@ -152,14 +153,16 @@ def _seq(job: list[Any]) -> int:
 
 
 def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
+    """One by one, in the order of their tokens."""
     tokens = [token.bytes for token in lease_tokens(claim.nonce, claim.limit)]
     again = []
-    for queue, facts, ids, payloads in tx.rows_of_bytes("claim.again", tokens, claim.owner.bytes, INLINE_PAYLOAD_BYTES):
-        jobs = json.loads(facts)
-        for job in jobs:
-            job[-3] = UUID(hex=job[-3])
-        again.append(_with_rest(tx, Leased(queue, jobs, ids, payloads)))
-    return again
+    for queue, facts, job_id, payload in tx.rows_of_bytes(
+        "claim.again", tokens, claim.owner.bytes, INLINE_PAYLOAD_BYTES
+    ):
+        job = json.loads(facts)
+        job[TOKEN] = UUID(hex=job[TOKEN])
+        again.append(_with_rest(tx, Leased(queue, [job], job_id, payload)))
+    return sorted(again, key=lambda leased: leased.jobs[0][TOKEN])
 
 
 def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:

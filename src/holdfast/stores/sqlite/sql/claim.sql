@@ -62,28 +62,21 @@ CROSS JOIN holdfast_ready r ON r.job = e.value
 DELETE FROM holdfast_ready WHERE job IN (SELECT value FROM json_each(?1))
 
 -- [again]
--- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: the rows of [find], a queue each,
--- and of every job the lease as well. ?2 the largest payload that is answered here.
+-- The leases a worker (?1) has with these tokens, for a claim whose answer was lost: what [find] tells of a job, and its
+-- lease, a row for each. ?2 the largest payload that is answered here.
 -- Index: holdfast_running_owner.
-SELECT queue,
-    json_group_array(json_array(
-        job, version, attempt, is_fragile, lifetime_ends_at, visibility_seconds, last_token, priority, type, created_at,
-        max_attempts, is_json, options, has_dependencies, payload_bytes, token, expires_at, started_at
-    )),
-    group_concat(hex(id), ''),
-    group_concat(hex(payload), '')
-FROM (
-    SELECT r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at,
-        printf('%!.17g', r.visibility_seconds) AS visibility_seconds, hex(r.last_token) AS last_token, j.priority, j.type, j.created_at,
-        j.max_attempts, j.is_json, j.options,
-        EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job) AS has_dependencies,
-        length(j.payload) AS payload_bytes, j.id, iif(length(j.payload) <= ?2, j.payload, '') AS payload,
-        r.queue, hex(r.token) AS token, r.expires_at, r.started_at
-    FROM holdfast_running r INDEXED BY holdfast_running_owner
-    CROSS JOIN holdfast_job j ON j.seq = r.job
-    WHERE r.owner = ?1 AND r.token IN ({marks})
-)
-GROUP BY queue
+SELECT r.queue,
+    json_array(
+        r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at, printf('%!.17g', r.visibility_seconds),
+        hex(r.last_token), j.priority, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
+        EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job), length(j.payload),
+        hex(r.token), r.expires_at, r.started_at
+    ),
+    hex(j.id),
+    hex(iif(length(j.payload) <= ?2, j.payload, ''))
+FROM holdfast_running r INDEXED BY holdfast_running_owner
+CROSS JOIN holdfast_job j ON j.seq = r.job
+WHERE r.owner = ?1 AND r.token IN ({marks})
 
 -- [last_place]
 SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_job'
