@@ -30,6 +30,10 @@ SAID_OF_FIGURES: Final = (
     "this run: the median over the rounds, and the middle half of them. Read ratios, not rates: those are of one",
     "machine on one day. `benchmarks/README.md` says how it is measured.",
 )
+SAID_OF_WAITS: Final = (
+    "Idle waits are those of a worker that is awake: before each turn of half a second it is given five jobs, which"
+    " are not among them. The first of those, after a pause of some seconds, has a column of its own."
+)
 MICROSECONDS: Final = 1_000_000
 
 
@@ -93,6 +97,7 @@ COLUMNS: Final = (
     Column(title="steady, jobs/s", measure="steady", figures=("rate",), has_spread=True),
     Column(title="steady wait ms, p50 / p99", measure="steady", figures=(), percents=(50, 99)),
     Column(title="idle wait ms, p50 / p99", measure="latency", figures=(), percents=(50, 99)),
+    Column(title="idle: first after a pause, ms", measure="latency", figures=("first",), digits=1, has_spread=True),
     Column(title="idle: statements/min", measure="rest", figures=("statements",)),
     Column(title="idle: % of a core", measure="rest", figures=("core_percent",), digits=2),
 )
@@ -142,7 +147,7 @@ def page(run: Run, plots: Sequence[str]) -> str:
     lines = [report.COLUMNS, *report.rows(run.findings)]
     body = [*head, *markdown_table(lines), "", "## What was measured", "", *markdown_table(figures_table(run)), ""]
     body += ["Medians of the rounds, in parentheses the least and the most; waits are percentiles over all rounds.", ""]
-    body += [SAID_OF_DRAINS, ""]
+    body += [SAID_OF_DRAINS, "", SAID_OF_WAITS, ""]
     body += [f"![{Path(plot).stem}]({plot})" for plot in plots] + [""]
     body += ["## What the ratios are made from", "", *(f"- {line}" for line in report.details(run.findings)), ""]
     body += ["## The systems", "", *markdown_table(facts_table(run)), ""]

@@ -34,7 +34,7 @@ class Sizes:
 
 
 FULL: Final = Sizes(
-    name="full", rounds=5, drain_share=1.0, submit_seconds=1.5, steady_seconds=3.0, latency_jobs=420, rest_seconds=12.0
+    name="full", rounds=5, drain_share=1.0, submit_seconds=1.5, steady_seconds=3.0, latency_jobs=600, rest_seconds=12.0
 )
 QUICK: Final = Sizes(
     name="quick", rounds=2, drain_share=0.3, submit_seconds=0.7, steady_seconds=1.5, latency_jobs=100, rest_seconds=4.0
@@ -51,7 +51,7 @@ class Measure:
 
 
 LATENCY: Final = "latency"
-LATENCY_SECONDS: Final = 9.0
+LATENCY_SECONDS: Final = 13.0
 """Of one system in a round, with the full sizes."""
 REST: Final = "rest"
 START_SECONDS: Final = 20.0

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
+from statistics import median
 from typing import Final
 
 from benchmarks.peers.measures.submit import PRODUCERS
@@ -12,10 +13,10 @@ from benchmarks.rounds import turns
 
 IDLE_INTERVAL_SECONDS: Final = 0.015
 IDLE_TIMEOUT_SECONDS: Final = 30.0
-TURN_JOBS: Final = 140
-"""About two seconds."""
+TURN_JOBS: Final = 20
+"""Less than half a second: the disk has bad moments of a few seconds, which all must share."""
 COLD_JOBS: Final = 5
-"""The first of a turn find everything as the others left it, and are not counted."""
+"""The first of a turn: they find everything as the others left it, and a poller asleep. Told apart, see ``_waits``."""
 
 
 def measure_steady(visit: Visit, *, seconds: float) -> Sample:
@@ -49,11 +50,12 @@ def measure_latency(
 ) -> dict[str, list[Sample | None]]:
     """Warm workers with nothing to do are given one job at a time, so many a round.
 
-    All of them are there at the same time and take turns, a few seconds each: how slow the disk is changes from minute
-    to minute, and the slowest waits of all are the disk's.
+    All of them are there at the same time and take short turns: the slowest waits of all are the disk's, and what it
+    does to one it should do to all.
     """
     turns_a_round = ceil(jobs / TURN_JOBS)
     waits: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
+    firsts: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     failed: set[str] = set()
     for number, name in turns(list(visits), rounds=rounds * turns_a_round):
         if name in failed:
@@ -61,23 +63,41 @@ def measure_latency(
         of_round, turn = divmod(number, turns_a_round)
         say(of_round, name)
         try:
-            waits[name][of_round] += _waits(visits[name], jobs=min(TURN_JOBS, jobs - turn * TURN_JOBS))
+            first, counted = _waits(visits[name], jobs=min(TURN_JOBS, jobs - turn * TURN_JOBS))
+            firsts[name][of_round].append(first)
+            waits[name][of_round] += counted
         except Exception as error:
             # Jobs of it may still come: what it did from here on would say nothing.
             failed.add(name)
             visits[name].stop_workers()
             fail(name, error)
     return {
-        name: [_sample(found) if len(found) == jobs else None for found in by_round] for name, by_round in waits.items()
+        name: [
+            _sample(counted, first) if len(counted) >= jobs else None
+            for counted, first in zip(waits[name], firsts[name], strict=True)
+        ]
+        for name in visits
     }
 
 
-def _waits(visit: Visit, *, jobs: int) -> list[float]:
+def _waits(visit: Visit, *, jobs: int) -> tuple[float, list[float]]:
+    """Of the first job after the pause, and of those that count: they come once the worker is awake."""
+    first, *_ = _pace(visit, jobs=COLD_JOBS)
+    return first, _pace(visit, jobs=jobs)
+
+
+def _pace(visit: Visit, *, jobs: int) -> list[float]:
     before = visit.ledger.count
-    visit.producer.tell("pace", jobs=COLD_JOBS + jobs, interval=IDLE_INTERVAL_SECONDS)
-    visit.wait_for(before + COLD_JOBS + jobs, timeout_seconds=IDLE_TIMEOUT_SECONDS)
-    return [entry.wait_seconds for entry in visit.ledger.entries(after=before + COLD_JOBS)]
+    visit.producer.tell("pace", jobs=jobs, interval=IDLE_INTERVAL_SECONDS)
+    visit.wait_for(before + jobs, timeout_seconds=IDLE_TIMEOUT_SECONDS)
+    entries = sorted(visit.ledger.entries(after=before), key=lambda entry: entry.submitted)
+    return [entry.wait_seconds for entry in entries]
 
 
-def _sample(waits: Sequence[float]) -> Sample:
-    return Sample(figures={"p50": percentile(waits, 50) * 1000, "p99": percentile(waits, 99) * 1000}, waits=waits)
+def _sample(waits: Sequence[float], firsts: Sequence[float]) -> Sample:
+    figures = {
+        "p50": percentile(waits, 50) * 1000,
+        "p99": percentile(waits, 99) * 1000,
+        "first": median(firsts) * 1000,
+    }
+    return Sample(figures=figures, waits=waits)

@@ -65,8 +65,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PART_CALLS: Final = 250
-"""So many calls of a larger batch become jobs at a time: a database is busy with one part while the next is made."""
+PART_CALLS: Final = 100
+"""So many calls of a larger batch become jobs at first: a database is busy with one part while the next is made."""
+MAX_PART_CALLS: Final = 1024
+"""Each part is twice as large as the one before, up to this: to make a job takes less than to write it."""
 
 
 class CallsFailed(Exception):
@@ -299,7 +301,8 @@ class Holdfast(Management):
         With ``key`` a repeat finds all of them: the jobs have the keys ``key#0``, ``key#1``, …
         """
         given: list[Call[R]] = []
-        parts = self._parts(iter(calls), given)
+        handles: list[JobHandle[R]] = []
+        parts = self._parts(iter(calls), given, handles)
         try:
             first = next(parts, None)
             if first is None:
@@ -308,6 +311,8 @@ class Holdfast(Management):
             answers = await self._runtime.client.submit(self._submission_of(jobs, key, connection))
         except CallsFailed as failed:
             raise failed.error from None
+        if len(handles) == len(answers) and not any(answer.is_duplicate for answer in answers):
+            return handles
         with uncollected():
             return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
 
@@ -331,18 +336,27 @@ class Holdfast(Management):
         """The handle of a job that was submitted earlier, perhaps by another program. See also JobType.handle."""
         return JobHandle(self._runtime, Submitted(id_of(job)), _decode_any)
 
-    def _parts(self, calls: Iterator[Call[R]], made: list[Call[R]]) -> Iterator[Sequence[NewJob]]:
-        """The jobs of these calls, part by part; ``made`` has the calls of which there are jobs."""
+    def _parts(
+        self, calls: Iterator[Call[R]], made: list[Call[R]], handles: list[JobHandle[R]]
+    ) -> Iterator[Sequence[NewJob]]:
+        """The jobs of these calls, part by part; ``made`` has the calls of which there are jobs.
+
+        At the end ``handles`` has theirs, should all be new: a database may still be busy with the last part.
+        """
+        size = PART_CALLS
         while True:
             try:
                 with uncollected():
-                    part = list(islice(calls, PART_CALLS))
+                    part = list(islice(calls, size))
                     jobs = self._new_jobs(part) if part else None
             except Exception as error:
                 raise CallsFailed(error) from error
             if jobs is None:
+                with uncollected():
+                    handles += [call.handle(Submitted(call.id)) for call in made]
                 return
             made += part
+            size = min(2 * size, MAX_PART_CALLS)
             yield jobs
 
     def _new_jobs(self, calls: Sequence[Call[Any]]) -> Sequence[NewJob]:

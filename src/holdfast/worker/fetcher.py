@@ -227,7 +227,8 @@ class Fetcher:
         """Before a claim: what becomes claimable after the claim has looked must not be missed.
 
         ``is_hurried``: it may be, for there will be another claim before any sleep. News are then only of what is due
-        later (``on_woken``), and listened for now and then: to wait can cost a store more than to claim.
+        later (``on_woken``), and listened for now and then: to wait can cost a store more than to claim. What was
+        missed is made up for with the next claim, or by the tick.
         """
         loop = asyncio.get_running_loop()
         if self._wakeup is None or self._wakeup.done():

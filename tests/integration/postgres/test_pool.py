@@ -110,12 +110,32 @@ async def test_where_none_is_open_everybody_is_told_why(door: Door) -> None:
     await pool.close()
 
 
+async def test_where_none_is_open_who_waited_longest_is_told_while_others_are_still_being_opened(door: Door) -> None:
+    pool = Pool(door.connect, size=2)
+    door.is_open.clear()
+    first = await waiting(pool)
+    # The host of the first does not answer; that of the second has not decided yet.
+    hung, door.is_open = door.is_open, asyncio.Event()
+    second = await waiting(pool)
+    door.refusal = OSError("no route to host")
+    hung.set()
+    with pytest.raises(OSError, match="no route to host"):
+        await soon(first)
+    assert not second.done()
+    door.refusal = None
+    door.is_open.set()
+    assert not (await soon(second)).is_closed()
+    await pool.close()
+
+
 async def test_a_refusal_is_nobodys_error_while_another_connection_will_be_given_back(door: Door) -> None:
     pool = Pool(door.connect, size=2)
     first = await pool.take()
     door.refusal = OSError("too many clients already")
     second = await waiting(pool)
     assert door.knocks == 2
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not second.done()
     pool.give(first, is_clean=True)
     assert await soon(second) is first
@@ -146,6 +166,20 @@ async def test_an_opening_that_hangs_is_not_what_the_next_one_waits_for(door: Do
     door.is_open.set()
     assert not (await soon(await waiting(pool))).is_closed()
     assert door.knocks == 2
+    await pool.close()
+
+
+async def test_none_of_several_openings_that_hang_is_what_the_next_one_waits_for(door: Door) -> None:
+    pool = Pool(door.connect, size=2)
+    door.is_open.clear()
+    gone = [await waiting(pool) for _ in range(2)]
+    for task in gone:
+        task.cancel()
+    await asyncio.gather(*gone, return_exceptions=True)
+    door.is_open = asyncio.Event()
+    door.is_open.set()
+    assert not (await soon(await waiting(pool))).is_closed()
+    assert door.knocks == 3
     await pool.close()
 
 
@@ -220,3 +254,18 @@ async def test_closing_tells_those_who_wait_and_leaves_nothing_open(door: Door) 
         await pool.take()
     assert first.is_closed()
     assert len(door.opened) == 1
+
+
+async def test_whoever_uses_a_connection_when_the_pool_is_closed_is_told_so(door: Door) -> None:
+    pool = Pool(door.connect, size=1)
+    has_begun = asyncio.Event()
+
+    async def work(connection: Any) -> None:
+        has_begun.set()
+        await connection.execute(f"SELECT pg_sleep({LONG_SECONDS})")
+
+    task = asyncio.create_task(pool.lend(work))
+    await has_begun.wait()
+    await pool.close()
+    with pytest.raises(asyncpg.PostgresConnectionError):
+        await soon(task)

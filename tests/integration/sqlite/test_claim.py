@@ -67,7 +67,7 @@ async def test_a_repeat_tells_of_every_queue_what_the_claim_told(store: SQLiteSt
     assert again == sorted(claimed, key=lambda job: job.lease.token)
 
 
-async def test_a_checkpoint_and_the_attempt_before_come_with_the_job(store: SQLiteStore) -> None:
+async def test_a_checkpoint_comes_with_its_job_and_no_other(store: SQLiteStore) -> None:
     worker = await register(store)
     jobs = [new_job(), new_job(), new_job()]
     await submit_jobs(store, *jobs)

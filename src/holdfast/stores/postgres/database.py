@@ -111,6 +111,7 @@ class Database:
                     raise
                 return connection
         except TimeoutError as error:
+            # Ours, or the system's own, which may be shorter.
             raise Unavailable(f"PostgreSQL does not answer (no connection in {CONNECT_TIMEOUT_SECONDS} s)") from error
 
     async def open(self) -> None:
@@ -225,7 +226,9 @@ class Database:
 async def _learn_types(connection: Any) -> None:
     """asyncpg switches jit off while it asks, and on again: behind a pooler in a session that may be another by then.
 
-    In a transaction it is the same one, so that nothing is left behind for whoever gets it next.
+    In a transaction it is the same one, so that nothing is left behind for whoever gets it next. Whoever opens a
+    connection closes it where this does not succeed, so nothing is rolled back here, by a server that may hang.
     """
-    async with connection.transaction():
-        await connection.fetch(LEARN_TYPES)
+    await connection.execute("BEGIN")
+    await connection.fetch(LEARN_TYPES)
+    await connection.execute("COMMIT")

@@ -6,8 +6,8 @@ Connections here carry no session state (see ``database``), so giving one back i
 P1. Nobody waits for a connection of their own to be opened (tens of milliseconds) when another is given back first:
     whoever finds none free waits for either.
 P2. They are served in the order they came.
-P3. That no other can be opened is the error of those who wait only where none is open; else one will be given back,
-    and opening is tried again.
+P3. That no other can be opened is the error of those who wait only where none is open: of all, or, while others are
+    still being opened, of the one who has waited longest. Else one will be given back, and opening is tried again.
 P4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
 """
 
@@ -52,7 +52,9 @@ class Pool:
             is_clean = getattr(error, "sqlstate", None) is not None or isinstance(error, HoldfastError)
             raise
         finally:
-            self.give(connection, is_clean=is_clean and not connection.is_in_transaction())
+            # One that was closed meanwhile cannot be asked anything.
+            is_clean = is_clean and not connection.is_closed() and not connection.is_in_transaction()
+            self.give(connection, is_clean=is_clean)
 
     async def take(self) -> Any:
         if self._is_closed:
@@ -85,7 +87,7 @@ class Pool:
         if turn.done():
             return
         self._leave(turn)
-        if not self._busy:
+        if not self._busy and self._refusal is None:
             why = f"PostgreSQL did not answer within {WAIT_SECONDS} s; is the URL's host the right one?"
         elif self._refusal is not None:
             why = f"no connection became free within {WAIT_SECONDS} s, and no other could be opened: {self._refusal}"
@@ -95,8 +97,10 @@ class Pool:
 
     def _leave(self, turn: asyncio.Future[Any]) -> None:
         self._waiting.remove(turn)
-        if len(self._opening) > len(self._waiting):
-            next(iter(self._opening)).cancel()
+        # One that was cancelled before is there until it has ended.
+        live = [task for task in self._opening if not task.cancelling()]
+        if len(live) > len(self._waiting):
+            live[0].cancel()
 
     # opening
 
@@ -115,9 +119,10 @@ class Pool:
         self._refusal = task.exception()
         if self._refusal is None:
             self.give(task.result(), is_clean=True)
-        elif not self._busy and not self._opening:
-            self._refuse_all(self._refusal)
-        elif self._waiting:
+            return
+        if not self._busy:
+            self._refuse(self._refusal, 1 if self._opening else len(self._waiting))
+        if self._waiting:
             asyncio.get_running_loop().call_later(OPEN_AGAIN_SECONDS, self._open_for_waiting)
 
     # giving back
@@ -144,18 +149,21 @@ class Pool:
                 return
         self._idle.append(connection)
 
-    def _refuse_all(self, error: BaseException) -> None:
-        while self._waiting:
+    def _refuse(self, error: BaseException, count: int) -> None:
+        """The first so many who wait."""
+        while self._waiting and count:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_exception(error)
+                count -= 1
 
     async def close(self) -> None:
         self._is_closed = True
-        self._refuse_all(Unavailable("the store is closed"))
+        self._refuse(Unavailable("the store is closed"), len(self._waiting))
         for task in self._opening:
             task.cancel()
-        await asyncio.gather(*self._opening, return_exceptions=True)
+        if self._opening:
+            await asyncio.wait(self._opening, timeout=CLOSE_SECONDS)
         for connection in self._busy:
             connection.terminate()
         while self._idle:
