@@ -2,6 +2,7 @@
 
 O1. A job whose lease was lost, or that was cancelled, while it waited for a slot is not started.
 O2. A job of an unknown type is handed back, due in 30 s, and from then on claims name the types that are known here.
+    One whose options this version cannot read is handed back alike: a newer one may have written them.
 O3. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
 O4. Once the worker is stopping, nothing is started.
 """
@@ -87,11 +88,14 @@ class Slots:
         while ready and free > 0:
             job = ready.popleft()
             handler = self._registry.find(job.type)
-            if handler is not None:
+            if handler is None:
+                self._hand_back_unknown(job)
+                continue
+            try:
                 self.executor.start(job, handler)
                 free -= 1
-            else:
-                self._hand_back_unknown(job)
+            except Exception as error:
+                self._hand_back_unreadable(job, error)
         if len(ready) <= self.fetcher.low_water:
             self.fetcher.note_room()
 
@@ -137,6 +141,18 @@ class Slots:
                 job.type,
                 extra={"event": "unknown_type", "job_id": str(job.id)},
             )
+        self._hand_back_for_others(job)
+
+    def _hand_back_unreadable(self, job: ClaimedJob, error: Exception) -> None:
+        LOG.error(
+            "a job of type %r cannot be started and is handed back; are all workers of the newest version?",
+            job.type,
+            exc_info=error,
+            extra={"event": "unreadable_job", "job_id": str(job.id)},
+        )
+        self._hand_back_for_others(job)
+
+    def _hand_back_for_others(self, job: ClaimedJob) -> None:
         self.fetcher.note_ended(job.queue)
         self._settle_unstarted(job, HandedBack(limits.UNKNOWN_TYPE_DELAY_SECONDS))
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import sqlite3
 import sys
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ from holdfast.core.states import State
 from holdfast.worker.context import Context
 from holdfast.worker.middleware import Execute, Execution, Middleware
 from holdfast.worker.running import Running
-from tests.integration.worker.world import SOON, World
+from tests.integration.worker.conftest import on
+from tests.integration.worker.world import PATIENCE_SECONDS, SOON, World
 
 
 async def test_a_result_is_kept(world: World) -> None:
@@ -390,6 +393,23 @@ async def test_a_type_nobody_knows_waits_and_spends_no_attempt(world: World) -> 
         await world.until(after)
         job = await world.job(second)
     assert (job.state, job.attempt) == (State.SCHEDULED, 0)
+
+
+@on("sqlite")
+async def test_a_job_that_cannot_be_started_goes_back_and_holds_up_nobody(world: World) -> None:
+    async def known() -> None: ...
+
+    newer = await world.submit(world.handle(known), timeouts=Timeouts(execution=7.0))
+    with closing(sqlite3.connect(world.url.removeprefix("sqlite:///"), isolation_level=None)) as file:
+        file.execute("UPDATE holdfast_job SET options = json_set(options, '$.new', 1) WHERE id = ?", [newer.bytes])
+        async with world.worker(concurrency=1):
+            after = await world.submit("known")
+            assert (await world.until(after)).state is State.COMPLETED
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not (found := file.execute("SELECT attempt, version FROM holdfast_waiting").fetchall()):
+                    await asyncio.sleep(0.01)
+        assert found == [(0, 1)]
+        assert file.execute("SELECT count(*) FROM holdfast_running").fetchone() == (0,)
 
 
 class Recorder(Middleware):
