@@ -1,6 +1,7 @@
 """A worker and producers at the same time: steady load, and one job at a time on an idle system."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from statistics import median
 from typing import Final
@@ -57,6 +58,7 @@ def measure_latency(
     waits: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     firsts: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     failed: set[str] = set()
+    _settle_down(visits.values())
     for number, name in turns(list(visits), rounds=rounds * turns_a_round):
         if name in failed:
             continue
@@ -78,6 +80,13 @@ def measure_latency(
         ]
         for name in visits
     }
+
+
+def _settle_down(visits: Iterable[Visit]) -> None:
+    """What was left to be written is written before, not meanwhile."""
+    for visit in visits:
+        visit.place.settle_down()
+    os.sync()
 
 
 def _waits(visit: Visit, *, jobs: int) -> tuple[float, list[float]]:
