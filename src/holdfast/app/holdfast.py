@@ -71,6 +71,11 @@ MAX_PART_CALLS: Final = 1024
 """Each part is twice as large as the one before, up to this: to make a job takes less than to write it."""
 
 
+def _is_handle_of(handle: JobHandle[Any], answer: Submitted) -> bool:
+    """The same object, not one that is equal: of a thousand jobs that takes no time."""
+    return handle.id is answer.job_id and not answer.is_duplicate
+
+
 class CallsFailed(Exception):
     """The caller's own code raised this while its calls were made; not to be taken for an error of the store."""
 
@@ -311,7 +316,7 @@ class Holdfast(Management):
             answers = await self._runtime.client.submit(self._submission_of(jobs, key, connection))
         except CallsFailed as failed:
             raise failed.error from None
-        if len(handles) == len(answers) and not any(answer.is_duplicate for answer in answers):
+        if len(handles) == len(answers) and all(map(_is_handle_of, handles, answers)):
             return handles
         with uncollected():
             return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
