@@ -27,8 +27,9 @@ SAID_OF_DRAINS: Final = (
 )
 SAID_OF_FIGURES: Final = (
     "No-op jobs of about 100 bytes. Each figure is a ratio of Holdfast to another system that took turns with it in",
-    "this run: the median over the rounds, and the middle half of them. Read ratios, not rates: those are of one",
-    "machine on one day. `benchmarks/README.md` says how it is measured.",
+    "this run: the median over the rounds, and the middle half of them; of waits, the ratio of percentiles over all",
+    "rounds together, and the middle half of those of each round. Read ratios, not rates: those are of one machine on",
+    "one day. `benchmarks/README.md` says how it is measured.",
 )
 SAID_OF_WAITS: Final = (
     "Idle waits are those of a worker that is awake: before each turn of half a second it is given five jobs, which"

@@ -1,7 +1,9 @@
 """A worker and producers at the same time: steady load, and one job at a time on an idle system."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from statistics import median
 from typing import Final
@@ -14,10 +16,13 @@ from benchmarks.rounds import turns
 
 IDLE_INTERVAL_SECONDS: Final = 0.015
 IDLE_TIMEOUT_SECONDS: Final = 30.0
-TURN_JOBS: Final = 20
-"""Less than half a second: the disk has bad moments of a few seconds, which all must share."""
+TURN_JOBS: Final = 30
+"""Half a second: the disk has bad moments of a few seconds, which all must share."""
 COLD_JOBS: Final = 5
 """The first of a turn: they find everything as the others left it, and a poller asleep. Told apart, see ``_waits``."""
+
+LONGEST_POLL_SECONDS: Final = 0.5
+"""Of any system while it is awake."""
 
 
 def measure_steady(visit: Visit, *, seconds: float) -> Sample:
@@ -58,7 +63,14 @@ def measure_latency(
     waits: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     firsts: dict[str, list[list[float]]] = {name: [[] for _ in range(rounds)] for name in visits}
     failed: set[str] = set()
-    _settle_down(visits.values())
+    for name, visit in visits.items():
+        try:
+            visit.place.settle_down()
+        except Exception as error:
+            failed.add(name)
+            fail(name, error)
+    # What was left to be written is written before, not meanwhile.
+    os.sync()
     for number, name in turns(list(visits), rounds=rounds * turns_a_round):
         if name in failed:
             continue
@@ -82,16 +94,13 @@ def measure_latency(
     }
 
 
-def _settle_down(visits: Iterable[Visit]) -> None:
-    """What was left to be written is written before, not meanwhile."""
-    for visit in visits:
-        visit.place.settle_down()
-    os.sync()
-
-
 def _waits(visit: Visit, *, jobs: int) -> tuple[float, list[float]]:
-    """Of the first job after the pause, and of those that count: they come once the worker is awake."""
+    """Of the first job after the pause, and of those that count: they come once the worker is awake.
+
+    They begin at any moment between two looks of a poller, not always just after one.
+    """
     first, *_ = _pace(visit, jobs=COLD_JOBS)
+    time.sleep(random.uniform(0, LONGEST_POLL_SECONDS))
     return first, _pace(visit, jobs=jobs)
 
 

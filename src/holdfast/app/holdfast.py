@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from itertools import islice
+from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -66,9 +67,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PART_CALLS: Final = 100
-"""So many calls of a larger batch become jobs at first: a database is busy with one part while the next is made."""
+"""So many calls of a large batch become jobs at first: a database is busy with one part while the next is made."""
 MAX_PART_CALLS: Final = 1024
 """Each part is twice as large as the one before, up to this: to make a job takes less than to write it."""
+LARGE_CALLS: Final = 250
+"""A batch known to be smaller is not worth a transaction of several statements."""
 
 
 def _is_handle_of(handle: JobHandle[Any], answer: Submitted) -> bool:
@@ -307,16 +310,17 @@ class Holdfast(Management):
         """
         given: list[Call[R]] = []
         handles: list[JobHandle[R]] = []
-        parts = self._parts(iter(calls), given, handles)
+        size = LARGE_CALLS if 0 < length_hint(calls) < LARGE_CALLS else PART_CALLS
+        parts = self._parts(iter(calls), size, given, handles)
         try:
             first = next(parts, None)
             if first is None:
                 return []
-            jobs = first if len(first) < PART_CALLS else JobsInParts(first, parts)
+            jobs = first if len(first) < size else JobsInParts(first, parts)
             answers = await self._runtime.client.submit(self._submission_of(jobs, key, connection))
         except CallsFailed as failed:
             raise failed.error from None
-        if len(handles) == len(answers) and all(map(_is_handle_of, handles, answers)):
+        if handles and len(handles) == len(answers) and all(map(_is_handle_of, handles, answers)):
             return handles
         with uncollected():
             return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
@@ -342,13 +346,12 @@ class Holdfast(Management):
         return JobHandle(self._runtime, Submitted(id_of(job)), _decode_any)
 
     def _parts(
-        self, calls: Iterator[Call[R]], made: list[Call[R]], handles: list[JobHandle[R]]
+        self, calls: Iterator[Call[R]], size: int, made: list[Call[R]], handles: list[JobHandle[R]]
     ) -> Iterator[Sequence[NewJob]]:
-        """The jobs of these calls, part by part; ``made`` has the calls of which there are jobs.
+        """The jobs of these calls, part by part, ``size`` in the first; ``made`` has the calls of which there are jobs.
 
         At the end ``handles`` has theirs, should all be new: a database may still be busy with the last part.
         """
-        size = PART_CALLS
         while True:
             try:
                 with uncollected():

@@ -56,6 +56,8 @@ class Slots:
         self._loop = asyncio.get_running_loop()
         self.is_stopping = False
         self._is_fill_due = False
+        self._unreadable: set[str] = set()
+        """Types of which it was said that there is a job that cannot be started."""
         self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
         self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later)
         self.executor = Executor(
@@ -144,12 +146,14 @@ class Slots:
         self._hand_back_for_others(job)
 
     def _hand_back_unreadable(self, job: ClaimedJob, error: Exception) -> None:
-        LOG.error(
-            "a job of type %r cannot be started and is handed back; are all workers of the newest version?",
-            job.type,
-            exc_info=error,
-            extra={"event": "unreadable_job", "job_id": str(job.id)},
-        )
+        if job.type not in self._unreadable:
+            self._unreadable.add(job.type)
+            LOG.error(
+                "a job of type %r cannot be started and is handed back; are all workers of the newest version?",
+                job.type,
+                exc_info=error,
+                extra={"event": "unreadable_job", "job_id": str(job.id)},
+            )
         self._hand_back_for_others(job)
 
     def _hand_back_for_others(self, job: ClaimedJob) -> None:

@@ -1,7 +1,7 @@
 """From a call to a stored job, and back to a result."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,7 @@ from holdfast import (
     Unavailable,
     UsageError,
 )
-from holdfast.app.holdfast import PART_CALLS
+from holdfast.app.holdfast import LARGE_CALLS, PART_CALLS
 from holdfast.core.commands import CancelOutcome, NewJob, Submitted
 from holdfast.core.errors import Fault
 from holdfast.core.failures import Category
@@ -32,6 +32,9 @@ from holdfast.worker.middleware import Submit
 from tests.integration.app.conftest import Jobs
 
 PATIENCE = timedelta(seconds=60)
+
+FOUR_PARTS = 8 * PART_CALLS
+"""One, two, four, and what is left."""
 
 
 # submit
@@ -108,10 +111,19 @@ async def test_many_of_several_kinds_keep_their_order(opened: Jobs) -> None:
 
 
 async def test_a_large_batch_is_accepted_whole_and_in_order(opened: Jobs) -> None:
-    handles = await opened.app.submit_many(opened.add.call(n) for n in range(2 * PART_CALLS + 1))
-    assert len({handle.id for handle in handles}) == 2 * PART_CALLS + 1
-    for n in (0, PART_CALLS - 1, PART_CALLS, 2 * PART_CALLS):
+    handles = await opened.app.submit_many(opened.add.call(n) for n in range(FOUR_PARTS))
+    assert len({handle.id for handle in handles}) == FOUR_PARTS
+    for n in (0, PART_CALLS - 1, PART_CALLS, 3 * PART_CALLS - 1, 3 * PART_CALLS, 7 * PART_CALLS, FOUR_PARTS - 1):
         assert (await handles[n].job()).payload.value() == {"a": n}
+
+
+@pytest.mark.parametrize("count", [1, PART_CALLS - 1, PART_CALLS, PART_CALLS + 1, LARGE_CALLS - 1, LARGE_CALLS])
+@pytest.mark.parametrize("kind", [list, iter], ids=["list", "iterator"])
+async def test_a_batch_of_any_size_is_accepted_whole(opened: Jobs, count: int, kind: Callable[..., Any]) -> None:
+    calls = [opened.add.call(n) for n in range(count)]
+    handles = await opened.app.submit_many(kind(calls))
+    assert [handle.id for handle in handles] == [call.id for call in calls]
+    assert (await handles[-1].job()).payload.value() == {"a": count - 1}
 
 
 CALLERS_ERRORS = [
@@ -123,12 +135,12 @@ CALLERS_ERRORS = [
 
 
 @pytest.mark.parametrize("error", CALLERS_ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("made", [0, 2 * PART_CALLS], ids=["at once", "late"])
+@pytest.mark.parametrize("made", [0, FOUR_PARTS - 10], ids=["at once", "late"])
 async def test_a_batch_that_cannot_be_made_leaves_nothing(opened: Jobs, made: int, error: Exception) -> None:
     """Whatever the caller's own code raises comes back to it, and no part of the batch is accepted."""
 
     def calls() -> Iterator[Any]:
-        for n in range(2 * PART_CALLS + 10):
+        for n in range(FOUR_PARTS):
             if n == made:
                 raise error
             yield opened.add.call(n)
@@ -157,6 +169,16 @@ async def test_a_batch_with_a_key_is_found_again_as_a_whole(opened: Jobs) -> Non
     assert [(await handle.job()).key for handle in first] == ["batch#0", "batch#1", "batch#2"]
     with pytest.raises(IdempotencyConflict):
         await opened.app.submit_many(calls(4), key="batch")
+
+
+async def test_a_large_batch_with_a_key_is_found_again_as_a_whole(opened: Jobs) -> None:
+    def calls() -> Iterator[Any]:
+        return (opened.add.call(n) for n in range(PART_CALLS + 1))
+
+    first = await opened.app.submit_many(calls(), key="batch")
+    again = await opened.app.submit_many(calls(), key="batch")
+    assert [handle.id for handle in first] == [handle.id for handle in again]
+    assert all(handle.is_duplicate for handle in again)
 
 
 async def test_a_call_that_is_submitted_again_is_the_same_job(opened: Jobs) -> None:
