@@ -179,7 +179,9 @@ async def test_a_handler_knows_its_caller_its_time_and_sends_word_behind_the_ans
     async def look(_: Any, call: Call) -> pb.SubmitJobResponse:
         seen.append((call.caller, call.metadata("holdfast-forwarded"), call.metadata("nothing")))
         left = call.seconds_left()
-        assert left is None or left <= 3
+        # gRPC tells what is left by another clock than the one it sets deadlines by: some milliseconds more, at times.
+        assert left is not None
+        assert 0 < left < 4
         call.set_trailing("holdfast-created", "1")
         return pb.SubmitJobResponse()
 
