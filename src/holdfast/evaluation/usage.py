@@ -24,7 +24,8 @@ class Machine:
     def busy_since(self, earlier: "Machine") -> float:
         """The share of the machine that was in use, 0 … 1."""
         passed = self.all_seconds - earlier.all_seconds
-        return (self.busy_seconds - earlier.busy_seconds) / passed if passed > 0 else 0.0
+        # Differences of large numbers: a machine that is busy throughout would have a little more than all.
+        return min(1.0, (self.busy_seconds - earlier.busy_seconds) / passed) if passed > 0 else 0.0
 
 
 def machine() -> Machine:
