@@ -27,7 +27,7 @@ def enqueue(parts: Parts, job_id: str) -> bool:
     return bool(answer.accepted)
 
 
-def dequeue(parts: Parts, *, timeout: float = MINIMUM_LEFT_SECONDS + 0.05) -> internal.DequeueJobResponse:
+def dequeue(parts: Parts, *, timeout: float = 5) -> internal.DequeueJobResponse:
     request = internal.DequeueJobRequest(worker_id="w1")
     answer: internal.DequeueJobResponse = parts.call(
         "queue", "DequeueJob", request, caller="coordinator", timeout=timeout
@@ -39,14 +39,14 @@ def test_jobs_come_out_in_the_order_they_went_in(queue: Parts) -> None:
     job_ids = [str(uuid4()) for _ in range(20)]
     assert all(enqueue(queue, job_id) for job_id in job_ids)
     assert [dequeue(queue).job_id for _ in job_ids] == job_ids
-    assert not dequeue(queue, timeout=5).found
+    assert not dequeue(queue).found
 
 
 def test_a_job_is_in_the_queue_once_however_often_it_is_put_there(queue: Parts) -> None:
     job_id, other = str(uuid4()), str(uuid4())
     assert [enqueue(queue, one) for one in (job_id, other, job_id, job_id)] == [True] * 4
     assert [dequeue(queue).job_id for _ in range(2)] == [job_id, other]
-    assert not dequeue(queue, timeout=5).found
+    assert not dequeue(queue).found
 
 
 def test_a_job_that_has_left_can_be_put_there_again(queue: Parts) -> None:
@@ -82,7 +82,7 @@ def test_calls_that_wait_are_served_in_turn_and_each_job_goes_to_one(queue: Part
 
 
 def test_an_empty_queue_answers_that_it_is_empty(queue: Parts) -> None:
-    answer = dequeue(queue, timeout=5)
+    answer = dequeue(queue)
     assert (answer.found, answer.job_id) == (False, "")
 
 
@@ -90,7 +90,7 @@ def test_a_call_whose_answer_might_not_arrive_takes_nothing(queue: Parts) -> Non
     job_id = str(uuid4())
     enqueue(queue, job_id)
     assert not dequeue(queue, timeout=MINIMUM_LEFT_SECONDS - 0.05).found
-    assert dequeue(queue, timeout=5).job_id == job_id
+    assert dequeue(queue).job_id == job_id
 
 
 def test_a_call_that_was_given_up_takes_nothing_with_it(queue: Parts) -> None:
@@ -99,7 +99,7 @@ def test_a_call_that_was_given_up_takes_nothing_with_it(queue: Parts) -> None:
         waiting.cancel()
         job_id = str(uuid4())
         enqueue(queue, job_id)
-        assert dequeue(queue, timeout=5).job_id == job_id
+        assert dequeue(queue).job_id == job_id
 
 
 @pytest.mark.parametrize("method", ["EnqueueJob", "RemoveJobIfPresent"])
