@@ -58,6 +58,7 @@ def split(arguments: Sequence[str]) -> Arguments:
     if not (wants_floor or wants_peers or wants_curves):
         parser.error("no part has all of that; see --list")
     for_floor = [*common, *_named("--only", of_floor), *(["--profile"] if options.profile else [])]
+    for_floor += ["--pinned-jobs", str(options.pinned_jobs)] if options.pinned_jobs else []
     for_peers = [*common, *_named("--only", of_peers), *_named("--systems", options.systems)]
     for_peers += ["--rounds", str(options.rounds)] if options.rounds else []
     return Arguments(
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="some of the other job queues")
     parser.add_argument("--rounds", type=int, metavar="N", help="beside other job queues; default: 5")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try a change out")
+    parser.add_argument("--pinned-jobs", type=int, metavar="N", help="jobs of the measure snapshot; one round of them")
     parser.add_argument("--list", action="store_true", help="what there is to measure")
     parser.add_argument("--profile", action="store_true", help="say where submit and drain spend their time, instead")
     return parser

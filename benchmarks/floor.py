@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from benchmarks import report
@@ -35,7 +36,13 @@ MEASURES: Final = (
     ),
     Measure(name="backlog", about="PostgreSQL: behind a million waiting jobs", seconds=60, run=growth.measure_backlog),
     Measure(name="queues", about="PostgreSQL: many queues", seconds=60, run=growth.measure_queues),
-    Measure(name="snapshot", about="PostgreSQL: under a pinned snapshot", seconds=90, run=growth.measure_snapshot),
+    Measure(name="types", about="PostgreSQL: behind jobs of other types", seconds=40, run=growth.measure_types),
+    Measure(
+        name="snapshot",
+        about="PostgreSQL: while somebody holds a transaction open, reading or writing",
+        seconds=200,
+        run=growth.measure_snapshot,
+    ),
     Measure(name="history", about="PostgreSQL: with five million ended jobs", seconds=200, run=growth.measure_history),
     Measure(name="sqlite", about="SQLite: claim + settle", seconds=20, run=sqlite.measure_drain),
     Measure(
@@ -64,6 +71,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [measure.name for measure in MEASURES]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="some of the measures; see --list")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try a change out")
+    parser.add_argument("--pinned-jobs", type=int, metavar="N", help="jobs of the measure snapshot; one round of them")
     parser.add_argument("--list", action="store_true", help="what there is to measure")
     parser.add_argument("--profile", action="store_true", help="say where submit and drain spend their time, instead")
     return parser.parse_args(arguments)
@@ -71,10 +79,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 async def _run(measures: Sequence[Measure], options: argparse.Namespace, command: str) -> int:
     sizes = QUICK if options.quick else FULL
+    if options.pinned_jobs:
+        sizes = replace(sizes, pinned_jobs=options.pinned_jobs, pinned_rounds=1)
     share = QUICK_FRACTION if options.quick else 1.0
     progress = Progress(sum(measure.seconds * share for measure in measures))
     bench = Bench(sizes, progress)
-    run = report.Run(command=command, sizes=sizes, is_partial=bool(options.only) or options.quick)
+    run = report.Run(command=command, sizes=sizes, is_partial=sizes is not FULL or bool(options.only))
     started = time.monotonic()
     try:
         for measure in measures:

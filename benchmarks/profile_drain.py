@@ -104,7 +104,7 @@ async def _plans(database: Database) -> None:
 async def _claim_arguments(connection: asyncpg.Connection, worker: UUID) -> list[Any]:
     first: int = await connection.fetchval(f"SELECT min(place) FROM {STORE_SCHEMA}.ready")
     lanes = [[QUEUE] * len(Priority), [int(priority) for priority in Priority], [first - 1] * len(Priority)]
-    return [None, worker, *lanes, DRAIN_BATCH_JOBS, None, str(uuid4())[:-4]]
+    return [None, worker, *lanes, DRAIN_BATCH_JOBS, None, str(uuid4())[:-4], False]
 
 
 async def _explain(connection: asyncpg.Connection, sql: str, *arguments: Any) -> str:

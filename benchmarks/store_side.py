@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import uuid4
 
-from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT
+from benchmarks.workload import DRAIN_BATCH_JOBS, JOB_TYPE, QUEUE, RESULT
 from holdfast.core.commands import Claim, Completed, NewJob, Settled, Settlement, Submit
 from holdfast.core.errors import HoldfastError
 from holdfast.core.job import ClaimedJob
@@ -60,7 +60,10 @@ class StoreSide:
         limit = min(left, DRAIN_BATCH_JOBS)
         if limit == 0:
             return []
-        return await self.store.claim(Claim(owner=self._worker, queues=self._queues, limit=limit, nonce=uuid4()))
+        # A worker names the types that it knows.
+        return await self.store.claim(
+            Claim(owner=self._worker, queues=self._queues, limit=limit, nonce=uuid4(), types=(JOB_TYPE,))
+        )
 
     async def _settle(self, claimed: Sequence[ClaimedJob]) -> None:
         answers = await self.store.settle([Settlement(lease=job.lease, outcome=DONE) for job in claimed])

@@ -36,7 +36,9 @@ class Sizes:
     growth_rounds: int
     queues: int
     queue_rounds: int
+    foreign_jobs: int
     pinned_jobs: int
+    """Drained while somebody's transaction is open: so many dead rows there are in the end."""
     pinned_rounds: int
     single_submits: int
     single_rounds: int
@@ -54,6 +56,7 @@ FULL: Final = Sizes(
     growth_rounds=15,
     queues=1000,
     queue_rounds=11,
+    foreign_jobs=300_000,
     pinned_jobs=200_000,
     pinned_rounds=5,
     single_submits=100,
@@ -71,6 +74,7 @@ QUICK: Final = Sizes(
     growth_rounds=5,
     queues=1000,
     queue_rounds=3,
+    foreign_jobs=30_000,
     pinned_jobs=40_000,
     pinned_rounds=1,
     single_submits=100,

@@ -6,6 +6,8 @@ it ran under, so that the checker can tell which lease a stored word came from.
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import holdfast.stores.postgres.database as postgres_database
@@ -53,54 +55,78 @@ SMALL: Final = Retry(max_attempts=scale.SMALL_BUDGET, strategy="constant", initi
 
 @app.job(queue="loop", retry=USUAL, visibility=scale.LEASE_SECONDS)
 async def on_loop(ctx: Context, seconds: float = 0.0, *, fails: int = 0, says: str = "") -> str:
-    _begin(ctx, says)
+    _begin(ctx, says, "loop")
     if seconds:
-        await ctx.checkpoint(str(ctx.attempt_id))
-        await asyncio.sleep(seconds)
-    return _end(ctx, fails)
+        with _noted(ctx, "loop"):
+            await ctx.checkpoint(str(ctx.attempt_id))
+            await _rest(ctx, seconds)
+    return _end(ctx, fails, "loop")
 
 
 @app.job(queue="thread", retry=USUAL, visibility=scale.LEASE_SECONDS)
 def in_thread(ctx: Context, seconds: float = 0.0, *, fails: int = 0, says: str = "") -> str:
-    _begin(ctx, says)
+    _begin(ctx, says, "thread")
     if seconds:
-        ctx.checkpoint_sync(str(ctx.attempt_id))
-        _sleep(ctx, seconds)
-    return _end(ctx, fails)
+        with _noted(ctx, "thread"):
+            ctx.checkpoint_sync(str(ctx.attempt_id))
+            _sleep(ctx, seconds, "thread")
+    return _end(ctx, fails, "thread")
 
 
 @app.job(queue="process", isolation="process", retry=USUAL, visibility=scale.LEASE_SECONDS)
 def in_process(ctx: Context, seconds: float = 0.0, *, fails: int = 0, says: str = "", mebibytes: int = 0) -> str:
-    _begin(ctx, says)
+    _begin(ctx, says, "process")
     ballast = _eat(mebibytes)
     if seconds:
-        ctx.checkpoint_sync(str(ctx.attempt_id))
-        _sleep(ctx, seconds)
+        with _noted(ctx, "process"):
+            ctx.checkpoint_sync(str(ctx.attempt_id))
+            _sleep(ctx, seconds, "process")
     ballast += _eat(mebibytes)
-    return _end(ctx, fails)
+    return _end(ctx, fails, "process")
 
 
 def _eat(mebibytes: int) -> list[bytearray]:
     return [bytearray(MEBIBYTE) for _ in range(mebibytes)]
 
 
-def _begin(ctx: Context, says: str) -> None:
-    ledger.append("start", job_id=ctx.job_id, attempt=ctx.attempt, token=ctx.attempt_id)
+def _begin(ctx: Context, says: str, kind: ledger.Kind) -> None:
+    _note(ctx, "start", kind)
     if says:
         ctx.log.info("%s says %s", ctx.attempt_id, says)
 
 
-def _sleep(ctx: Context, seconds: float) -> None:
+def _note(ctx: Context, event: ledger.Event, kind: ledger.Kind) -> None:
+    ledger.append(event, job_id=ctx.job_id, attempt=ctx.attempt, token=ctx.attempt_id, kind=kind)
+
+
+@contextmanager
+def _noted(ctx: Context, kind: ledger.Kind) -> Iterator[None]:
+    """Around what takes a while: the ledger knows when it stopped, however it did."""
+    try:
+        yield
+    finally:
+        _note(ctx, "stop", kind)
+
+
+async def _rest(ctx: Context, seconds: float) -> None:
+    ends_at = time.monotonic() + seconds
+    while (left := ends_at - time.monotonic()) > 0:
+        _note(ctx, "alive", "loop")
+        await asyncio.sleep(min(left, WATCHED_SECONDS))
+
+
+def _sleep(ctx: Context, seconds: float, kind: ledger.Kind) -> None:
     """A plain function that can be stopped ends early, and says so."""
     ends_at = time.monotonic() + seconds
     while (left := ends_at - time.monotonic()) > 0:
         if ctx.cancelled:
             raise TemporaryError(f"{ctx.attempt_id} was told to stop")
+        _note(ctx, "alive", kind)
         time.sleep(min(left, WATCHED_SECONDS))
 
 
-def _end(ctx: Context, fails: int) -> str:
+def _end(ctx: Context, fails: int, kind: ledger.Kind) -> str:
     if ctx.attempt <= fails:
         raise TemporaryError(f"{ctx.attempt_id} fails as it was told")
-    ledger.append("end", job_id=ctx.job_id, attempt=ctx.attempt, token=ctx.attempt_id)
+    _note(ctx, "end", kind)
     return str(ctx.attempt_id)

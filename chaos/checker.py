@@ -9,6 +9,7 @@ C4. Over budget: an attempt with a higher number than the job allows, or more at
 C5. Not terminal: a job that stands anywhere but among the ended ones after everything was healed and drained.
 C6. Early: a job that was leased before what it waits for had ended. Ghost: a rejected job that is there.
 C7. Duplicated: a handler reached its end more than once. Allowed, and counted by what became of the earlier lease.
+C8. Double: two handlers ran the same job at the same time, and the earlier one could have been stopped (``doubles``).
 """
 
 from collections import Counter, defaultdict
@@ -18,15 +19,17 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
+from chaos.doubles import Double, find_doubles
 from chaos.history import Answer, History, LeaseEvent, SpentAttempt, StoredJob
 
 COMPLETED: Final = "COMPLETED"
 MAX_EXAMPLES: Final = 5
-REQUIRED: Final = ("lost", "stale", "overlapping", "over_budget", "not_terminal", "early", "ghosts")
+REQUIRED: Final = ("lost", "stale", "overlapping", "double", "over_budget", "not_terminal", "early", "ghosts")
 TITLES: Final = {
     "lost": "lost",
     "stale": "stale writes accepted",
     "overlapping": "overlapping valid leases",
+    "double": "jobs run twice at once by handlers that can stop",
     "over_budget": "attempts over budget",
     "not_terminal": "not terminal after healing and draining",
     "early": "run before what they wait for",
@@ -54,6 +57,8 @@ class Verdict:
     """Handlers that reached their end under a lease that had been lost, whose word was not taken."""
     attempts: int = 0
     """Handlers started."""
+    doubles: list[Double] = field(default_factory=list)
+    """Also of handlers that could not stop."""
 
     @property
     def holds(self) -> bool:
@@ -62,6 +67,18 @@ class Verdict:
     @property
     def duplicates_per_million(self) -> float:
         return 1e6 * sum(self.duplicates.values()) / self.jobs if self.jobs else 0.0
+
+    def double_seconds(self, *, is_excused: bool) -> float:
+        """How long jobs ran twice at once, all together."""
+        return sum(one.seconds for one in self.doubles if (one.excuse is not None) == is_excused)
+
+    def doubles_by_fault(self) -> dict[str, tuple[int, float]]:
+        """How many, and the longest, in seconds."""
+        found: dict[str, tuple[int, float]] = {}
+        for one in self.doubles:
+            count, longest = found.get(one.fault, (0, 0.0))
+            found[one.fault] = count + 1, max(longest, one.seconds)
+        return found
 
     def count(self, name: str) -> int:
         return len(self.found[name])
@@ -80,6 +97,7 @@ def check(history: History) -> Verdict:
     _find_unfinished(history, verdict)
     _find_early(history, verdict)
     _count_duplicates(history, verdict)
+    _find_doubles(history, verdict)
     return verdict
 
 
@@ -211,6 +229,11 @@ def _count_duplicates(history: History, verdict: Verdict) -> None:
         verdict.refused += sum(job is None or token != job.token for token in tokens)
         for token in _superfluous(tokens, job):
             verdict.duplicates[_cause(token, attempts.get(token), is_known=token in known)] += 1
+
+
+def _find_doubles(history: History, verdict: Verdict) -> None:
+    verdict.doubles = list(find_doubles(history.ledger, history.troubles))
+    verdict.found["double"] += [str(one) for one in verdict.doubles if one.excuse is None]
 
 
 def _superfluous(tokens: list[UUID], job: StoredJob | None) -> Iterator[UUID]:

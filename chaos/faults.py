@@ -9,6 +9,7 @@ import contextlib
 import os
 import resource
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final
 from chaos import scale
 from chaos.databases import Away, PostgresDatabase
 from chaos.disks import Disk
+from chaos.history import Trouble
 from chaos.processes import ROOT, Program, children_of, die_with_parent
 from chaos.proxy import Link
 from chaos.world import World
@@ -80,11 +82,13 @@ def _submits(world: World) -> bool:
 async def stop_worker(world: World, rng: Random) -> str:
     worker = await _running(world, rng)
     seconds = rng.uniform(*scale.STOP_SECONDS)
+    began_at, pid = time.monotonic(), worker.pid
     worker.signal(signal.SIGSTOP)
     try:
         await asyncio.sleep(seconds)
     finally:
         worker.signal(signal.SIGCONT)
+        world.troubles.append(Trouble(fault="stop-worker", began_at=began_at, ended_at=time.monotonic(), frozen=pid))
     return f"{worker.name} for {seconds:.1f} s"
 
 
@@ -124,12 +128,18 @@ async def _starve(child: int) -> None:
 async def kill_postgres(world: World, rng: Random) -> str:
     assert world.server is not None
     seconds = rng.uniform(0.0, 1.5)
+    _upset(world, "kill-postgres")
     await asyncio.to_thread(world.server.kill9)
     try:
         await asyncio.sleep(seconds)
     finally:
         await asyncio.to_thread(world.server.start)
     return f"away for {seconds:.1f} s"
+
+
+def _upset(world: World, fault: str) -> None:
+    now = time.monotonic()
+    world.troubles.append(Trouble(fault=fault, began_at=now, ended_at=now, is_upset=True))
 
 
 async def terminate_connections(world: World, _: Random) -> str:
@@ -227,6 +237,7 @@ async def cut_network(world: World, rng: Random) -> str:
 async def jump_clock(world: World, rng: Random) -> str:
     if len(world.clocks) == 1:
         # On SQLite there is one clock, the machine's.
+        _upset(world, "clock")
         world.clocks[0].jump(HOUR_SECONDS)
         return f"the machine's is {world.clocks[0].offset_seconds // HOUR_SECONDS} h ahead"
     number = rng.randrange(len(world.clocks))

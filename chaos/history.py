@@ -94,10 +94,24 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A fault while it lasted, by the monotonic clock."""
+
+    fault: str
+    began_at: float
+    ended_at: float
+    frozen: int | None = None
+    """The worker's process that was stopped, and could tell nobody anything."""
+    is_upset: bool = False
+    """The store itself forgot claims that it had answered, or ended leases early, when it began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     groups: Sequence[Group]
     ledger: Sequence[Entry]
     stored: Stored
+    troubles: Sequence[Trouble] = ()
 
 
 @dataclass(slots=True)

@@ -3,19 +3,23 @@
 L1. A line is written by one ``write`` to a descriptor with O_APPEND: lines of many processes never mix, and a process
     that is killed leaves a whole line or none.
 L2. An ``end`` stands before the handler returns: so whatever the store says was completed has one.
+L3. A handler that takes a while says several times a second that it is still at it, and that it stops, however it does:
+    so it is known from when to when it ran, also where it was killed. All processes share one monotonic clock.
 """
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 from uuid import UUID
 
 LEDGER_VARIABLE: Final = "CHAOS_LEDGER"
 LATEST_BYTES: Final = 65536
 
-Event = Literal["start", "end"]
+Event = Literal["start", "alive", "end", "stop"]
+Kind = Literal["loop", "thread", "process"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +29,24 @@ class Entry:
     attempt: int
     token: UUID
     process: int = field(default=0, compare=False)
+    worker: int = field(default=0, compare=False)
+    """The process of the worker it ran for: its own, or its parent."""
+    kind: Kind = field(default="loop", compare=False)
+    at: float = field(default=0.0, compare=False)
+    """By the monotonic clock."""
 
 
 _descriptors: dict[int, int] = {}
 
 
-def append(event: Event, *, job_id: UUID, attempt: int, token: UUID) -> None:
+def append(event: Event, *, job_id: UUID, attempt: int, token: UUID, kind: Kind = "loop") -> None:
     """Into the file that $CHAOS_LEDGER names. Any thread, any process."""
     process = os.getpid()
     descriptor = _descriptors.get(process)
     if descriptor is None:
         descriptor = _descriptors[process] = open_to_append(Path(os.environ[LEDGER_VARIABLE]))
-    write_line(descriptor, f"{event} {job_id} {attempt} {token} {process}")
+    worker = os.getppid() if kind == "process" else process
+    write_line(descriptor, f"{event} {job_id} {attempt} {token} {process} {worker} {kind} {time.monotonic():.4f}")
 
 
 def open_to_append(path: Path) -> int:
@@ -66,5 +76,14 @@ def read_latest(path: Path) -> list[Entry]:
 
 
 def parse(line: str) -> Entry:
-    event, job_id, attempt, token, process = line.split()
-    return Entry("end" if event == "end" else "start", UUID(job_id), int(attempt), UUID(token), int(process))
+    event, job_id, attempt, token, process, worker, kind, at = line.split()
+    return Entry(
+        cast(Event, event),
+        UUID(job_id),
+        int(attempt),
+        UUID(token),
+        int(process),
+        int(worker),
+        cast(Kind, kind),
+        float(at),
+    )

@@ -64,6 +64,20 @@ class Report:
         rows += [
             (TITLES[name], *(str(outcome.verdict.count(name)) for outcome in self.outcomes), "0") for name in REQUIRED
         ]
+        rows.append(
+            (
+                "double execution, s, by handlers that can stop",
+                *(f"{o.verdict.double_seconds(is_excused=False):.1f}" for o in self.outcomes),
+                "0.0",
+            )
+        )
+        rows.append(
+            (
+                "… by handlers that cannot (threads, stopped workers, a store that forgot)",
+                *(f"{o.verdict.double_seconds(is_excused=True):.1f}" for o in self.outcomes),
+                "",
+            )
+        )
         rows.append(("broken promises", *(str(len(outcome.problems)) for outcome in self.outcomes), "0"))
         rows.append(
             ("ends under a lost lease, refused", *(str(outcome.verdict.refused) for outcome in self.outcomes), "")
@@ -74,13 +88,21 @@ class Report:
         return rows
 
     def fault_rows(self) -> list[tuple[str, ...]]:
-        rows = [("fault", *(outcome.store for outcome in self.outcomes), "fewest leases held")]
+        rows = [("fault", *(outcome.store for outcome in self.outcomes), "fewest leases held", "run twice, longest")]
         for fault in FAULTS:
             counts = [outcome.strikes[fault.name] for outcome in self.outcomes]
             if any(counts):
                 fewest = min(outcome.fewest_held.get(fault.name, 10**9) for outcome in self.outcomes)
-                rows.append((fault.about, *(str(count or "–") for count in counts), str(fewest)))
+                rows.append(
+                    (fault.about, *(str(count or "–") for count in counts), str(fewest), self._doubles(fault.name))
+                )
         return rows
+
+    def _doubles(self, fault: str) -> str:
+        """How many jobs ran twice at once after such a fault, and for how long at the most."""
+        found = [one.verdict.doubles_by_fault().get(fault, (0, 0.0)) for one in self.outcomes]
+        count = sum(one for one, _ in found)
+        return f"{count}, {max(longest for _, longest in found):.1f} s" if count else "–"
 
     def findings(self) -> list[str]:
         return [
@@ -140,6 +162,11 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
         "states": dict(verdict.states),
         "attempts": verdict.attempts,
         "counts": {name: verdict.count(name) for name in REQUIRED},
+        "double_seconds": {
+            "can_stop": round(verdict.double_seconds(is_excused=False), 2),
+            "cannot_stop": round(verdict.double_seconds(is_excused=True), 2),
+        },
+        "doubles_by_fault": verdict.doubles_by_fault(),
         "refused": verdict.refused,
         "duplicates": dict(verdict.duplicates),
         "duplicates_per_million": round(verdict.duplicates_per_million, 1),

@@ -11,6 +11,7 @@ from typing import Final
 
 from chaos.checker import Verdict, check
 from chaos.faults import BY_NAME, FAULTS
+from chaos.history import Trouble
 from chaos.load import Load
 from chaos.plan import Strike, plan
 from chaos.world import WORKERS, World, opened
@@ -112,8 +113,10 @@ class Run:
         async with self._turns[fault.name]:
             for _ in range(STRIKE_TRIES):
                 held = await self._until_held(HELD_SECONDS)
+                began_at = time.monotonic()
                 try:
                     what = await fault.strike(world, Random(strike.seed))
+                    world.troubles.append(Trouble(fault=fault.name, began_at=began_at, ended_at=time.monotonic()))
                     break
                 except TimeoutError:
                     # Another fault may have kept what is to be struck from being there.

@@ -1,11 +1,13 @@
 """The times of a run. Shorter than the defaults by a factor of five to ten, so that a run sees many leases expire.
 
-There are several heartbeats in a worker timeout, as by default. A lease is as long as that: either may end first.
+There are several heartbeats in a worker timeout, as by default. What a heartbeat leaves of a lease, at least two
+thirds, is a little longer than the worker timeout: so a worker that falls silent loses its jobs by that, and one that
+is stopped for long by either.
 """
 
 from typing import Final
 
-LEASE_SECONDS: Final = 3.0
+LEASE_SECONDS: Final = 5.0
 HEARTBEAT_SECONDS: Final = 0.5
 WORKER_TIMEOUT_SECONDS: Final = 3.0
 TICK_SECONDS: Final = 0.4
@@ -13,9 +15,14 @@ POLL_SECONDS: Final = 1.0
 COMMAND_SECONDS: Final = 6.0
 """How long a statement may take: what ends a connection that is half open."""
 SUBMISSION_SECONDS: Final = 10.0
-STOP_SECONDS: Final = (4.5, 6.0)
+STOP_SECONDS: Final = (4.5, 7.0)
 """Longer than a lease and the tick that takes it away."""
 STALL_SECONDS: Final = (3.5, 5.0)
+LONG_SECONDS: Final = (6.0, 9.0)
+"""Of handlers that outlast any of these: they would run beside themselves if nobody told them to stop."""
+STOPPED_SECONDS: Final = 0.1 * WORKER_TIMEOUT_SECONDS
+"""Within which a handler has to stop once it is told, to be never run beside itself. One that shows no sign of life for
+longer than that cannot."""
 
 USUAL_ATTEMPTS: Final = 30
 """So many that faults alone rarely spend them."""

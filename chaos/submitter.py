@@ -31,6 +31,8 @@ MAX_SLOW_BEHIND_JOBS: Final = 20
 MAX_UNDER_WAY: Final = 200
 TOO_LARGE: Final = "x" * 1_100_000
 HUNGRY_MEBIBYTES: Final = 24
+LONG_PART: Final = 0.05
+"""Of the slow jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class Submitter:
         return self._many([self._call()])
 
     def _slow(self) -> Group:
-        seconds = self._rng.uniform(*self._load.slow_seconds)
+        is_long = self._rng.random() < LONG_PART
+        seconds = self._rng.uniform(*(scale.LONG_SECONDS if is_long else self._load.slow_seconds))
         (kind,) = self._rng.choices(("loop", "thread", "process"), weights=(50, 25, 25))
         if kind == "loop":
             return self._many([on_loop.call(seconds)])

@@ -16,7 +16,7 @@ from chaos import ledger
 from chaos.clock import CLOCK_VARIABLE, Clock
 from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
 from chaos.disks import Disk
-from chaos.history import History, read_groups
+from chaos.history import History, Trouble, read_groups
 from chaos.load import Load
 from chaos.processes import Program
 from chaos.proxy import Link
@@ -50,6 +50,7 @@ class World:
         self.clocks: list[Clock] = []
         """One a worker; on SQLite one for all: there the store's clock is the machine's."""
         self.problems: list[str] = []
+        self.troubles: list[Trouble] = []
         self.is_migrated = False
         self.database: Database
         self.submitter: Program
@@ -162,7 +163,7 @@ class World:
     def busy_processes(self) -> set[int]:
         """Those whose latest word is that a handler has started."""
         latest = {entry.process: entry.event for entry in ledger.read_latest(self.folder / "ledger")}
-        return {process for process, event in latest.items() if event == "start"}
+        return {process for process, event in latest.items() if event in ("start", "alive")}
 
     async def drained(self, *, timeout_seconds: float) -> bool:
         """Until every job has ended."""
@@ -180,6 +181,7 @@ class World:
             groups=read_groups(sorted(self.folder.glob("submits-*"))),
             ledger=list(ledger.read(self.folder / "ledger")),
             stored=self.database.read(),
+            troubles=self.troubles,
         )
 
 

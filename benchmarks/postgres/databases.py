@@ -53,8 +53,10 @@ class Database:
     def floor(self, layout: str) -> FloorSide:
         return FloorSide(self.url, layout=layout, schema=FLOOR_SCHEMA)
 
-    async def fill_ready(self, jobs: int, *, queues: int = 1, schema: str = STORE_SCHEMA) -> None:
-        await self._fill("fill_ready", jobs, queues, JOB_TYPE, PAYLOAD.data, schema=schema)
+    async def fill_ready(
+        self, jobs: int, *, queues: int = 1, job_type: str = JOB_TYPE, schema: str = STORE_SCHEMA
+    ) -> None:
+        await self._fill("fill_ready", jobs, queues, job_type, PAYLOAD.data, schema=schema)
 
     async def fill_ended(self, jobs: int) -> None:
         await self._fill("fill_ended", jobs, JOB_TYPE, PAYLOAD.data, RESULT, schema=STORE_SCHEMA)

@@ -48,7 +48,7 @@ class RawSide:
         for job in jobs:
             seq = run(statement("submit_job"), _facts(job, now)).lastrowid
             ends_at = now + int(job.timeouts.lifetime * 1e6)
-            run(statement("submit_ready"), (seq, job.queue, int(job.priority), now, ends_at))
+            run(statement("submit_ready"), (seq, job.queue, int(job.priority), now, ends_at, job.type))
         run("COMMIT")
 
     def drain(self, jobs: int) -> None:

@@ -3,7 +3,8 @@
 ::
 
     memory://
-    sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one
+    sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one;
+                                          escaped as in every URL (%20 is a space), no options
     postgresql://user@host/database       options: schema=NAME, pool=CONNECTIONS, prepared=off and listen=off
                                           (for a transaction pooler)
 
@@ -11,10 +12,12 @@ Execution logs lie elsewhere: a folder, ``s3://bucket/prefix`` or ``memory://``;
 """
 
 import os
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from holdfast.core import limits
 from holdfast.core.errors import ConfigError
@@ -27,6 +30,7 @@ NO_LOGS: Final = "off"
 DEFAULT_SCHEMA: Final = "holdfast"
 DEFAULT_POOL_CONNECTIONS: Final = 10
 MAX_POOL_CONNECTIONS: Final = 1000
+_SQLITE: Final = "sqlite:///"
 _OPTIONS: Final = frozenset({"schema", "prepared", "listen", "pool"})
 _SWITCHES: Final = {"on": True, "off": False}
 
@@ -39,6 +43,35 @@ def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
     return maker(url, payload_limit_bytes)
+
+
+def settled_url(url: str) -> str:
+    """Names the same store wherever the working directory goes, and for whoever opens one later."""
+    return sqlite_url(sqlite_path(url).absolute()) if url.startswith(_SQLITE) else url
+
+
+def settled_log_url(url: str | None) -> str | None:
+    return url if url is None or "://" in url else str(Path(url).absolute())
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that a ``sqlite:///`` URL names."""
+    if not url.startswith(_SQLITE) or url == _SQLITE:
+        raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
+    path, mark, options = url.removeprefix(_SQLITE).partition("?")
+    if mark:
+        raise ConfigError(
+            f"{url!r}: a sqlite:/// URL takes no options, so leave out ?{options} (in a file's name, ? is written %3F)"
+        )
+    if "#" in path:
+        raise ConfigError(f"{url!r}: a sqlite:/// URL has no #fragment (in a file's name, # is written %23)")
+    if "%00" in path:
+        raise ConfigError(f"{url!r} names no file: %00 cannot be part of a name")
+    return Path(unquote(path))
+
+
+def sqlite_url(path: Path) -> str:
+    return _SQLITE + re.sub(r"[%?#\s]", lambda found: quote(found[0]), str(path))
 
 
 def create_log_store(url: str) -> LogStore:
@@ -60,8 +93,9 @@ def default_log_url(store_url: str) -> str | None:
     given = os.environ.get(LOGS_VARIABLE)
     if given:
         return None if given == NO_LOGS else given
-    if store_url.startswith("sqlite:///"):
-        return f"{store_url.removeprefix('sqlite:///')}-logs"
+    if store_url.startswith(_SQLITE):
+        # By whatever name it is opened, one file has one folder.
+        return f"{sqlite_path(store_url).resolve()}-logs"
     return "memory://" if store_url.startswith("memory://") else "./holdfast-logs"
 
 
@@ -74,10 +108,7 @@ def _memory(_: str, payload_limit_bytes: int) -> Store:
 def _sqlite(url: str, payload_limit_bytes: int) -> Store:
     from holdfast.stores.sqlite import SQLiteStore
 
-    path = url.removeprefix("sqlite:///")
-    if path == url or not path:
-        raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
-    return SQLiteStore(path, payload_limit_bytes=payload_limit_bytes)
+    return SQLiteStore(sqlite_path(url), payload_limit_bytes=payload_limit_bytes)
 
 
 def _postgres(url: str, payload_limit_bytes: int) -> Store:

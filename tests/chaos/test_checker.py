@@ -1,13 +1,14 @@
 """Every count of the checker can go red, and none does without a cause."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from chaos.checker import CRASHED, HANDED_BACK, REQUIRED, check
-from chaos.history import Answer, Audit, Edge, Group, History, LeaseEvent, SpentAttempt, Stored, StoredJob
-from chaos.ledger import Entry
+from chaos.history import Answer, Audit, Edge, Group, History, LeaseEvent, SpentAttempt, Stored, StoredJob, Trouble
+from chaos.ledger import Entry, Kind
 
 
 @dataclass
@@ -230,3 +231,71 @@ def test_an_end_under_a_lease_that_was_handed_back_says_so(story: Story) -> None
     story.attempts.clear()
     story.ledger.append(Entry("end", job_id, 1, token))
     assert check(story.history()).duplicates == {HANDED_BACK: 1}
+
+
+# double execution
+
+
+def run_for(story: Story, job_id: UUID, *, start: float, stop: float, kind: Kind = "loop", worker: int = 1) -> None:
+    """One attempt as the ledger has it: a line every tenth of a second."""
+    token = uuid4()
+    times = [start + step / 10 for step in range(round((stop - start) * 10))]
+    story.ledger += [
+        Entry("start", job_id, 1, token, worker, worker, kind, start),
+        *(Entry("alive", job_id, 1, token, worker, worker, kind, at) for at in times),
+        Entry("stop", job_id, 1, token, worker, worker, kind, stop),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["loop", "process"])
+def test_a_handler_that_could_have_stopped_and_ran_beside_another_is_seen(story: Story, kind: Kind) -> None:
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=104.0, kind=kind)
+    run_for(story, job_id, start=103.0, stop=103.5)
+    verdict = check(story.history())
+    assert story.found() == {"double"}
+    assert verdict.double_seconds(is_excused=False) == pytest.approx(0.5)
+
+
+def test_handlers_one_after_the_other_are_no_double(story: Story) -> None:
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=103.0)
+    run_for(story, job_id, start=103.1, stop=104.0)
+    assert story.found() == set()
+    assert check(story.history()).doubles == []
+
+
+def excused(*troubles: Trouble, kind: Kind = "loop", **pause: float) -> str | None:
+    story = Story()
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=pause.get("pauses_at", 104.0), kind=kind, worker=7)
+    if pause:
+        last = story.ledger[-1]
+        story.ledger.append(replace(last, event="stop", at=104.0))
+    run_for(story, job_id, start=103.0, stop=103.5)
+    history = replace(story.history(), troubles=troubles)
+    (double,) = check(history).doubles
+    assert double.seconds == pytest.approx(0.5)
+    return double.excuse
+
+
+def test_what_could_not_be_stopped_is_counted_apart() -> None:
+    def trouble(at: float, **given: Any) -> Trouble:
+        return Trouble(fault="stall", began_at=at, ended_at=at + 0.5, **given)
+
+    assert excused() is None
+    assert excused(trouble(101.0)) is None
+    assert excused(trouble(101.0, frozen=8)) is None
+    assert excused(trouble(90.0, is_upset=True)) is None
+    assert excused(kind="thread") == "in a thread"
+    assert excused(pauses_at=101.0) == "without a sign of life for a while"
+    assert excused(trouble(101.0, frozen=7)) == "of a worker that was stopped"
+    assert excused(trouble(101.0, is_upset=True)) == "whose lease the store forgot or ended early"
+
+
+def test_a_double_is_put_down_to_the_fault_before_it(story: Story) -> None:
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=104.0)
+    run_for(story, job_id, start=103.0, stop=103.5)
+    troubles = [Trouble(fault=name, began_at=at, ended_at=at) for name, at in (("cut", 99.0), ("reset", 103.2))]
+    assert check(replace(story.history(), troubles=troubles)).doubles_by_fault() == {"cut": (1, 0.5)}

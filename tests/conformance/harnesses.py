@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import pytest
@@ -35,6 +35,9 @@ class MemoryHarness:
     async def reopened(self) -> Store:
         return self.store
 
+    async def forget_worker(self, worker_id: UUID) -> None:
+        del self._memory._tables.workers[worker_id]
+
     async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
         tables = self._memory._tables
         seq = tables.seqs[job_id]
@@ -47,12 +50,11 @@ class DurableHarness:
     is_durable = True
     store: Store
 
-    def __init__(
-        self, new_store: Callable[[ManualClock], Store], set_max_attempts: Callable[[UUID, int], None]
-    ) -> None:
+    def __init__(self, new_store: Callable[[ManualClock], Store], change: Callable[..., None]) -> None:
+        """``change`` runs a statement with its arguments behind the store's back."""
         self.clock = ManualClock()
         self._new_store = new_store
-        self._set_max_attempts = set_max_attempts
+        self._change = change
         self._stores: list[Store] = []
 
     async def second_store(self) -> Store:
@@ -66,8 +68,11 @@ class DurableHarness:
         self.store = await self.second_store()
         return self.store
 
+    async def forget_worker(self, worker_id: UUID) -> None:
+        self._change("DELETE FROM holdfast_worker WHERE id = ?", worker_id.bytes)
+
     async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
-        self._set_max_attempts(job_id, max_attempts)
+        self._change("UPDATE holdfast_job SET max_attempts = ? WHERE id = ?", max_attempts, job_id.bytes)
 
     async def close(self) -> None:
         while self._stores:
@@ -97,14 +102,11 @@ def sqlite(request: pytest.FixtureRequest) -> OpenHarness:
 
     path: Path = request.getfixturevalue("tmp_path") / "holdfast.db"
 
-    def set_max_attempts(job_id: UUID, max_attempts: int) -> None:
+    def change(statement: str, *arguments: Any) -> None:
         with closing(sqlite3.connect(path)) as connection, connection:
-            statement = "UPDATE holdfast_job SET max_attempts = ? WHERE id = ?"
-            connection.execute(statement, (max_attempts, job_id.bytes))
+            connection.execute(statement, arguments)
 
-    harness = DurableHarness(
-        lambda clock: SQLiteStore(path, clock=clock, synchronous="NORMAL"), set_max_attempts=set_max_attempts
-    )
+    harness = DurableHarness(lambda clock: SQLiteStore(path, clock=clock, synchronous="NORMAL"), change)
     return lambda: open_durable(harness)
 
 
@@ -133,6 +135,9 @@ class KeptHarness:
         await self._stores.close()
         self.store = await self._stores.first()
         return self.store
+
+    async def forget_worker(self, worker_id: UUID) -> None:
+        self._database.forget_worker(worker_id)
 
     async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
         self._database.set_max_attempts(job_id, max_attempts)

@@ -36,6 +36,9 @@ class ConformanceDatabase:
             statements.append(sql.SQL("INSERT INTO {} TABLE {}").format(into, kept))
         self._connection.execute(sql.SQL("; ").join(statements))
 
+    def forget_worker(self, worker_id: UUID) -> None:
+        self._connection.execute("DELETE FROM holdfast.worker WHERE id = %s", (worker_id,))
+
     def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
         self._connection.execute("UPDATE holdfast.job SET max_attempts = %s WHERE id = %s", (max_attempts, job_id))
 

@@ -1,4 +1,4 @@
-"""A clock that ran ahead and was put right does not keep periodic jobs from firing (K3).
+"""A clock that ran ahead and was put right keeps nothing from happening: jobs become due, periodic ones fire (K3).
 
 Beside the suite because the harness's clock, like time, never goes back.
 """
@@ -8,9 +8,19 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from holdfast.core import limits
-from holdfast.core.commands import AlreadyFired, Fire, FireAnswer, Fired
+from holdfast.core.commands import AlreadyFired, Fire, FireAnswer, Fired, Heartbeat
+from holdfast.core.states import State
 from holdfast.testing import StoreHarness
-from holdfast.testing.factories import new_job, read_all, tick
+from holdfast.testing.factories import (
+    new_job,
+    pass_time,
+    read_all,
+    read_state,
+    register,
+    running_job,
+    submit_one,
+    tick,
+)
 
 DAY = timedelta(days=1)
 
@@ -60,3 +70,35 @@ async def test_retention_leaves_the_newest_that_has_come(harness: StoreHarness) 
             await tick(harness.store)
         (slot,) = (await harness.store.read_cron()).slots
         assert slot.job_id == right.job_id
+
+
+async def test_a_job_is_due_although_time_was_there_before(harness: StoreHarness) -> None:
+    """SPEC 2.5 Liveness. Others were due while the clock was ahead, so whoever ticks has seen those times."""
+    await submit_one(harness.store, delay_seconds=5.0)
+    harness.clock.advance(DAY.total_seconds())
+    await tick(harness.store)
+    with put_back(harness, DAY):
+        late = await submit_one(harness.store, delay_seconds=300.0)
+        harness.clock.advance(300)
+        await tick(harness.store)
+        assert await read_state(harness.store, late) is State.SCHEDULED
+
+
+async def test_a_worker_that_dies_after_the_clock_was_put_back_is_lost(harness: StoreHarness) -> None:
+    """SPEC 1 Lease length: it was last seen in what is the future again."""
+    job = await running_job(harness.store)
+    await tick(harness.store)
+    with put_back(harness, DAY):
+        await pass_time(harness, 60)
+        assert await read_state(harness.store, job.id) is State.SCHEDULED
+
+
+async def test_a_worker_that_lives_is_not_lost_when_the_clock_is_put_back(harness: StoreHarness) -> None:
+    worker = await register(harness.store)
+    job = await running_job(harness.store, worker=worker)
+    await pass_time(harness, 5)
+    with put_back(harness, DAY):
+        for _ in range(6):
+            await pass_time(harness, 5)
+            await harness.store.heartbeat(Heartbeat(worker=worker, held=(job.lease,)))
+        assert await read_state(harness.store, job.id) is State.RUNNING

@@ -1,15 +1,25 @@
 """``holdfast migrate``: what it prints, where, and with which exit code."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 
 from holdfast.cli import main
+from holdfast.stores.postgres import migrate
+from holdfast.testing import ManualClock
+from tests.integration.postgres.databases import fetch, opened
+from tests.integration.postgres.workload import use_every_verb
 from tests.servers import PostgresServer
 from tests.servers.process import give_away
 
@@ -122,6 +132,83 @@ def test_a_wrong_password_is_refused(private_postgres: PostgresServer, capsys: p
     assert "password" in line
     assert "wrong" not in line
     assert main(["migrate", "--url", url("right")]) == DONE
+
+
+# rights
+
+
+@dataclass(frozen=True)
+class Role:
+    name: str
+    url: str
+    owner: psycopg.Connection[Any]
+
+    def allow(self, *statements: str) -> None:
+        for statement in statements:
+            self.owner.execute(statement.format(role=self.name).encode())
+
+
+@pytest.fixture
+def role(postgres_url: str) -> Iterator[Role]:
+    """A role that may connect to a fresh database, and nothing else."""
+    name = f"plain_{token_hex(8)}"
+    parts = urlsplit(postgres_url)
+    url = urlunsplit(parts._replace(netloc=f"{name}:secret@{parts.netloc.rpartition('@')[2]}"))
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'secret'".encode())
+        try:
+            yield Role(name, url, owner)
+        finally:
+            owner.execute(f"DROP OWNED BY {name}".encode())
+            owner.execute(f"DROP ROLE {name}".encode())
+
+
+def test_an_existing_schema_needs_no_right_to_create_one(role: Role, capsys: pytest.CaptureFixture[str]) -> None:
+    role.allow("CREATE SCHEMA holdfast", "GRANT USAGE, CREATE ON SCHEMA holdfast TO {role}")
+    assert main(["migrate", "--url", role.url]) == DONE
+    assert version_of(role.url)
+
+
+def test_a_role_that_only_reads_and_writes_rows_finds_the_schema_up_to_date(
+    role: Role, postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate", "--url", postgres_url]) == DONE
+    printed = capsys.readouterr().out
+    role.allow(
+        "GRANT USAGE ON SCHEMA holdfast TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast TO {role}",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA holdfast TO {role}",
+    )
+    assert main(["migrate", "--url", role.url]) == DONE
+    assert capsys.readouterr().out == printed
+    asyncio.run(work_as(role.url))
+
+
+async def work_as(url: str) -> None:
+    """Every verb, and the adding up of counts, which empties a table."""
+    clock = ManualClock(datetime.now(UTC))
+    async with opened(url, clock=clock, listen=False) as store:
+        await fetch(url, "INSERT INTO holdfast.tally SELECT 0, 'COMPLETED', 'workload' FROM generate_series(1, 20000)")
+        await use_every_verb(store, clock)
+    (counts,) = await fetch(url, "SELECT count(*) AS rows FROM holdfast.tally")
+    assert counts["rows"] < 20_000
+
+
+def test_the_missing_right_is_named(role: Role, postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "migrate", "--url", role.url, code=WRONG)
+    assert role.name in line
+    assert "CREATE privilege on database" in line
+    role.allow("CREATE SCHEMA holdfast")
+    assert "USAGE" in refused(capsys, "migrate", "--url", role.url, code=WRONG)
+    role.allow("GRANT USAGE ON SCHEMA holdfast TO {role}")
+    assert "CREATE privilege on schema 'holdfast'" in refused(capsys, "migrate", "--url", role.url, code=WRONG)
+    asyncio.run(migrate.upgrade(postgres_url, revision="0003"))
+    role.allow("GRANT CREATE ON SCHEMA holdfast TO {role}")
+    assert "SELECT" in refused(capsys, "migrate", "--url", role.url, code=WRONG)
+    role.allow("GRANT SELECT ON ALL TABLES IN SCHEMA holdfast TO {role}")
+    line = refused(capsys, "migrate", "--url", role.url, code=WRONG)
+    assert "holdfast.api_key: it is not its owner" in line
+    assert "'postgres'" in line
 
 
 def test_a_sqlite_file_migrates_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.stores.postgres import PostgresStore, migrate
 from holdfast.stores.sqlite import SQLiteStore
 from holdfast.testing.factories import read_one, submit_one
-from holdfast.wiring import create_store, split_options
+from holdfast.wiring import create_store, default_log_url, settled_url, split_options, sqlite_path
 
 
 def test_each_scheme_names_its_store() -> None:
@@ -47,6 +47,41 @@ async def test_a_sqlite_store_keeps_its_file_where_the_url_says(
         assert path.exists()
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("my%20jobs.db", "my jobs.db"),
+        ("my jobs.db", "my jobs.db"),
+        ("50%25%3F%23.db", "50%?#.db"),
+        ("%C3%A4.db", "ä.db"),
+    ],
+)
+async def test_a_path_is_escaped_as_in_every_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = settled_url(f"sqlite:///{written}")
+    assert sqlite_path(url) == tmp_path / name
+    assert settled_url(url) == url
+    assert default_log_url(url) == f"{tmp_path / name}-logs"
+    store = create_store(url)
+    await store.open()
+    await store.close()
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_has_one_log_folder_whatever_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "jobs.db").symlink_to(tmp_path / "data" / "real.db")
+    (tmp_path / "linked").symlink_to(tmp_path / "data")
+    names = ("jobs.db", "linked/real.db", "data/real.db", "data/../jobs.db")
+    expected = f"{tmp_path}/data/real.db-logs"
+    # The file is not there yet; then it is.
+    assert {default_log_url(f"sqlite:///{tmp_path}/{name}") for name in names} == {expected}
+    (tmp_path / "data" / "real.db").touch()
+    assert {default_log_url(f"sqlite:///{tmp_path}/{name}") for name in names} == {expected}
+
+
 def test_our_options_are_taken_out_and_the_drivers_are_left() -> None:
     url = "postgresql://u:p%40ss@h:1/d?sslmode=require&schema=s&prepared=off&listen=on&application_name=a%20b"
     plain, options = split_options(url)
@@ -62,6 +97,9 @@ def test_our_options_are_taken_out_and_the_drivers_are_left() -> None:
         ("jobs.db", "sqlite://"),
         ("sqlite://jobs.db", "sqlite:///jobs.db"),
         ("sqlite:///", "sqlite:///jobs.db"),
+        ("sqlite:///jobs.db?mode=ro", "takes no options, so leave out ?mode=ro"),
+        ("sqlite:///jobs.db#main", "%23"),
+        ("sqlite:///jobs%00.db", "%00"),
         ("postgresql://localhost/app?prepared=no", "prepared=on or prepared=off"),
         ("postgresql://localhost/app?listen=", "listen=on or listen=off"),
         ("postgresql://localhost/app?schema=a-b", "a-b"),

@@ -9,16 +9,16 @@ WITH inserted AS (
         (lpad(to_hex((n - 1) * 4294967296 / $1::bigint), 8, '0') || substr(md5(n || 'r' || random()), 1, 24))::uuid,
         $3::text, 'queue-' || n % $2::bigint, 2, 0, $4::bytea, true, now(), 3, 300, 604800
     FROM generate_series(1, $1::bigint) AS n
-    RETURNING seq, queue, priority, created_at, lifetime_seconds
+    RETURNING seq, type, queue, priority, created_at, lifetime_seconds
 ),
 readied AS (
     INSERT INTO {schema}.ready (
         job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
-        scheduled_at, lifetime_ends_at
+        scheduled_at, lifetime_ends_at, type
     )
     SELECT
         seq, queue, priority, seq, 0, 0, 0, false, false,
-        created_at, created_at + make_interval(secs => lifetime_seconds)
+        created_at, created_at + make_interval(secs => lifetime_seconds), type
     FROM inserted
 )
 INSERT INTO {schema}.tally (queue, state, delta)

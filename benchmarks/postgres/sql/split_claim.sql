@@ -8,7 +8,7 @@ WITH taken AS (
     RETURNING *
 ),
 claimed AS MATERIALIZED (
-    SELECT t.*, j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.options, j.visibility_seconds
+    SELECT t.*, j.id, j.payload, j.is_json, j.max_attempts, j.created_at, j.options, j.visibility_seconds
     FROM taken t JOIN {schema}.job j ON j.seq = t.job
 ),
 leased AS (

@@ -10,6 +10,7 @@ from holdfast.core.errors import JobCancelled, JobFailed, JobNotFound
 from holdfast.core.job import Job
 from holdfast.core.states import State
 from holdfast.core.times import Seconds, seconds_of
+from holdfast.worker.capture import waiting_for
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -43,7 +44,8 @@ class JobHandle(Generic[R_co]):
         JobFailed where the job ended otherwise, JobCancelled where it was cancelled; TimeoutError after ``timeout``,
         which does nothing to the job.
         """
-        job = await self._runtime.client.wait(self.id, timeout_seconds=_seconds(timeout))
+        with waiting_for(self.id):
+            job = await self._runtime.client.wait(self.id, timeout_seconds=_seconds(timeout))
         return self._result_of(job)
 
     async def cancel(self) -> CancelAnswer:
@@ -55,9 +57,10 @@ class JobHandle(Generic[R_co]):
 
     def result_sync(self, timeout: Seconds | None = None) -> R_co:
         """``result`` for programs without an event loop."""
-        job = self._runtime.wait_sync(
-            "result_sync", self.id, timeout_seconds=_seconds(timeout), instead="await handle.result()"
-        )
+        with waiting_for(self.id):
+            job = self._runtime.wait_sync(
+                "result_sync", self.id, timeout_seconds=_seconds(timeout), instead="await handle.result()"
+            )
         return self._result_of(job)
 
     def cancel_sync(self) -> CancelAnswer:

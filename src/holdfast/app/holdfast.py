@@ -53,7 +53,15 @@ from holdfast.core.payload import EMPTY, Payload, check_limit
 from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
 from holdfast.engine.ids import new_id
-from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_log_store, find_log_url, without_password
+from holdfast.wiring import (
+    DEFAULT_URL,
+    URL_VARIABLE,
+    create_log_store,
+    find_log_url,
+    settled_log_url,
+    settled_url,
+    without_password,
+)
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Registry
 from holdfast.worker.middleware import Middleware
@@ -106,7 +114,8 @@ class Holdfast(Management):
 
     ``url`` is ``memory://``, ``sqlite:///file`` or ``postgresql://…``; without one, ``$HOLDFAST_URL`` or
     ``./holdfast.db``. ``logs`` says where execution logs go: a folder, ``s3://bucket/prefix`` or ``off``; without it,
-    ``$HOLDFAST_LOGS`` or a folder beside the database. ``permanent`` names exceptions that are not worth another
+    ``$HOLDFAST_LOGS`` or a folder beside the database. Relative paths are those of the moment the app is made, wherever
+    the program goes later. ``permanent`` names exceptions that are not worth another
     attempt, ``middleware`` what wraps every submit and every attempt, the first outermost. The app's workers keep
     COMPLETED and CANCELLED jobs for ``completed_retention`` after they have ended, FAILED and DEAD_LETTER ones for
     ``dead_retention``. Times are seconds or timedelta, sizes bytes.
@@ -126,8 +135,8 @@ class Holdfast(Management):
         completed_retention: Seconds = limits.DEFAULT_COMPLETED_RETENTION_SECONDS,
         dead_retention: Seconds = limits.DEFAULT_DEAD_RETENTION_SECONDS,
     ) -> None:
-        self.url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-        self._log_url = logs
+        self.url = settled_url(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
+        self._log_url = settled_log_url(find_log_url(logs, self.url))
         self._log_store: LogStore | None = None
         self._tick = Tick(
             completed_retention_seconds=seconds_of(completed_retention),
@@ -453,9 +462,8 @@ class Holdfast(Management):
     @property
     def log_store(self) -> LogStore | None:
         """Where the execution logs are; None where they are off."""
-        if self._log_store is None:
-            url = find_log_url(self._log_url, self.url)
-            self._log_store = None if url is None else create_log_store(url)
+        if self._log_store is None and self._log_url is not None:
+            self._log_store = create_log_store(self._log_url)
         return self._log_store
 
     async def logs(self, job: JobId) -> list[AttemptLog]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 from holdfast.cli.command import Parser
 from holdfast.cli.exits import MEANINGS, Exit, exit_of
-from holdfast.cli.streams import abandon, finish, note, prepare
+from holdfast.cli.streams import finish, note, prepare
 from holdfast.core.errors import HoldfastError
 
 COMMANDS: Final = (
@@ -46,18 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(given)
-        finish()
-        return code
+        return _run(given)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
         # `holdfast jobs | head`: the reader has what it wanted.
-        abandon()
         return Exit.DONE
     except HoldfastError as error:
         note(" ".join(str(error).split()))
         return exit_of(error)
+    finally:
+        finish()
 
 
 def _run(given: Sequence[str]) -> int:

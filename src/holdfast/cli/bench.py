@@ -20,7 +20,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.output import error_console, show_table
 from holdfast.cli.streams import write_json
 from holdfast.core.states import State
-from holdfast.wiring import without_password
+from holdfast.wiring import sqlite_url, without_password
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast, JobType
@@ -85,7 +85,7 @@ def _place(url: str | None) -> Iterator[str]:
         yield url
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        yield f"sqlite:///{Path(folder) / 'bench.db'}"
+        yield sqlite_url(Path(folder) / "bench.db")
 
 
 async def _measure(app: "Holdfast", arguments: argparse.Namespace) -> list[Phase]:

@@ -5,12 +5,12 @@ A command is a module with ``add_to(commands)``, which declares its arguments an
 
 import argparse
 import asyncio
-import sys
 import textwrap
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NoReturn
 
 from holdfast.cli.exits import Exit
+from holdfast.cli.streams import note
 
 HELP_COLUMNS: Final = 88
 Commands = Any
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
     """argparse's own, but an error is one line and says where help is."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"holdfast: {message}; see: {self.prog} --help", file=sys.stderr)
+        note(f"{message}; see: {self.prog} --help")
         raise SystemExit(Exit.WRONG)
 
 

@@ -6,14 +6,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Final, TypeVar
 
 from holdfast.cli import values
 from holdfast.cli.streams import note
 from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Unavailable, UsageError
 from holdfast.core.ports import Store
-from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_store, without_password
+from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_store, sqlite_path, without_password
 
 RETRY_SECONDS: Final = 0.5
 ADVICE: Final = "run: holdfast migrate"
@@ -87,8 +86,7 @@ def require_shared(url: str) -> None:
 
 def require_file(url: str) -> None:
     """Opening a SQLite file makes it; a mistyped name should not look like an empty queue."""
-    path = url.removeprefix(SQLITE)
-    if url.startswith(SQLITE) and path and not Path(path).exists():
+    if url.startswith(SQLITE) and not (path := sqlite_path(url)).exists():
         raise ConfigError(
             f"no database file {path}; check --url and ${URL_VARIABLE}, or make it: holdfast migrate --url {url}"
         )

@@ -33,7 +33,7 @@ from holdfast.cli.view import counts_text, draw
 from holdfast.cli.worker import PATIENCE_SECONDS, find_app
 from holdfast.core.errors import Unavailable
 from holdfast.core.states import REPLAYABLE, State
-from holdfast.wiring import without_password
+from holdfast.wiring import sqlite_url, without_password
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -132,11 +132,11 @@ def _sample_url() -> str:
     folder = Path(FOLDER)
     folder.mkdir(exist_ok=True)
     (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-    return f"sqlite:///{folder / 'dev.db'}"
+    return sqlite_url(folder / "dev.db")
 
 
 def _supervisor(session: Session, arguments: argparse.Namespace) -> Supervisor:
-    target, place = arguments.app or SAMPLE, ("--url", arguments.url) if arguments.url is not None else ()
+    target, place = arguments.app or SAMPLE, ("--url", session.app.url) if arguments.url is not None else ()
     return Supervisor(
         [sys.executable, "-m", "holdfast", "worker", target, *place, "--grace", WORKER_GRACE, "--name", "dev"],
         processes=1,

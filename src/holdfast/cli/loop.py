@@ -7,7 +7,7 @@ cycles.
 
 import asyncio
 import gc
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 Answer = TypeVar("Answer")
@@ -20,8 +20,13 @@ def run_alone(work: Coroutine[Any, Any, Answer]) -> Answer:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, OLDER_ROUNDS, OLDER_ROUNDS)
+    # Not inside the except block: whatever a handler raised would carry our ImportError as its context.
+    return _runner()(work)
+
+
+def _runner() -> Callable[[Coroutine[Any, Any, Answer]], Answer]:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)
-    return uvloop.run(work)
+        return asyncio.run
+    return uvloop.run

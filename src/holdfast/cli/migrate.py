@@ -6,7 +6,7 @@ from typing import Final
 from holdfast.cli.command import Commands, add_command, asynchronous
 from holdfast.cli.database import add_json, add_url, checked, patiently, url_of
 from holdfast.cli.exits import Exit
-from holdfast.cli.streams import write_json
+from holdfast.cli.streams import note, write_json
 from holdfast.core.errors import ConfigError
 from holdfast.wiring import DEFAULT_SCHEMA, create_store, require_postgres, split_options, without_password
 
@@ -58,7 +58,9 @@ async def _migrate_postgres(url: str, arguments: argparse.Namespace) -> int:
     if arguments.sql:
         print(migrate.sql(schema=schema))
         return Exit.DONE
-    await patiently(lambda: migrate.upgrade(plain, schema=schema), url=url, timeout_seconds=arguments.connect_timeout)
+    await patiently(
+        lambda: migrate.upgrade(plain, schema=schema, say=note), url=url, timeout_seconds=arguments.connect_timeout
+    )
     if arguments.json:
         write_json({"url": without_password(url), "schema": schema, "version": version.head()})
     else:

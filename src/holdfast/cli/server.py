@@ -4,17 +4,18 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 from typing import TYPE_CHECKING, Final
 
 from holdfast.cli import values
 from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_url, checked, patiently, url_of
 from holdfast.cli.exits import Exit
+from holdfast.cli.signals import stop_signals
 from holdfast.core.errors import Unavailable, UsageError
 from holdfast.rpc.installed import require_grpc
 from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
 from holdfast.telemetry import configure
+from holdfast.telemetry.unblocked import unblock_output
 from holdfast.wiring import without_password
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_grpc("holdfast server --grpc")
     # Its own words about a port that is taken would stand beside ours.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    unblock_output()
     configure(service="durable", is_text=arguments.log == "text")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # Not uvloop's: grpc.aio has a poller of its own, made for asyncio's.
@@ -139,8 +141,8 @@ class Signals:
         self._count = 0
         self._opening = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._received, Exit.DONE)
-        loop.add_signal_handler(signal.SIGINT, self._received, Exit.INTERRUPTED)
+        for number, code in stop_signals().items():
+            loop.add_signal_handler(number, self._received, code)
 
     def _received(self, code: Exit) -> None:
         self._count += 1

@@ -1,13 +1,19 @@
-"""Keeps worker processes running: replaces dead ones, passes signals on, starts all anew when code changes.
+"""Keeps worker processes running: replaces dead ones, passes signals on, starts all again when code changes.
 
 Children have a process group of their own, so that Ctrl-C reaches them once, through here. What stops a whole control
 group (systemd, containers) reaches them twice; so to a child SIGTERM means drain, however often it comes, and
 ``AT_ONCE`` means at once. Should this process be killed, a child sees that its parent has changed, and drains
 (``child_of``).
 
-V1. A child that dies is replaced; one that dies young is replaced ever more slowly, and after ``MAX_YOUNG_DEATHS`` in a
-    row all are stopped: its messages stand above ours.
-V2. A child that says its set-up is wrong (exit code 2) is not started again; with reload, not before a file changes.
+A child says when it serves, by a byte on a pipe: so a process that cannot start is told from one that a job has killed,
+whatever its exit code.
+
+V1. A child that dies is replaced, and nobody but its place notices; where children die young, ever more slowly, up to
+    ``LONGEST_BACKOFF_SECONDS``.
+V2. All are given up only while none has ever served: when one says that its set-up is wrong (exit code 2), or when
+    every place has failed ``MAX_FAILED_STARTS`` times in a row. Their messages stand above ours. With reload, a place
+    whose child cannot start waits for a file to change. The exception: a child that served and says that its database
+    is gone; another one would make an empty one in its place.
 V3. The first signal lets children drain, the second stops them at once; what runs ``KILL_SECONDS`` later is killed.
 """
 
@@ -19,7 +25,8 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from holdfast.cli.changes import Changes
 from holdfast.cli.exits import Exit
@@ -27,19 +34,63 @@ from holdfast.cli.exits import Exit
 VARIABLE: Final = "HOLDFAST_SUPERVISED"
 AT_ONCE: Final = signal.SIGUSR1
 YOUNG_SECONDS: Final = 5.0
-MAX_YOUNG_DEATHS: Final = 5
+MAX_FAILED_STARTS: Final = 6
 FIRST_BACKOFF_SECONDS: Final = 0.2
 LONGEST_BACKOFF_SECONDS: Final = 5.0
+"""Short enough for a service in which job after job kills its worker: good jobs run in between."""
 KILL_SECONDS: Final = 5.0
 RELOAD_GRACE_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.5
 MAX_LINE_BYTES: Final = 1024 * 1024
 
 
-def child_of() -> tuple[int, int] | None:
-    """(the supervisor's process ID, our number) in a child, once: what we start ourselves is no child of theirs."""
-    parent, _, number = os.environ.pop(VARIABLE, "").partition(":")
-    return (int(parent), int(number)) if number else None
+SERVING: Final = b"."
+HOPELESS: Final = b"!"
+"""What it was told to serve is not there any more, or not as it must be: another process would fare no better."""
+
+
+class Supervised(NamedTuple):
+    """What a child knows of its supervisor."""
+
+    parent: int
+    number: int
+    sign: int | None = None
+    """The pipe on which to say that it serves, where somebody listens."""
+
+    def say(self, word: bytes) -> None:
+        """``SERVING``, or why it ends."""
+        if self.sign is not None:
+            # Where the supervisor is gone, that is noticed elsewhere.
+            with suppress(OSError):
+                os.write(self.sign, word)
+
+
+def child_of() -> Supervised | None:
+    """In a child, once: what we start ourselves is not the supervisor's child."""
+    given = os.environ.pop(VARIABLE, "")
+    if not given:
+        return None
+    child = Supervised(*map(int, given.split(":")))
+    if child.sign is not None:
+        os.set_inheritable(child.sign, False)
+    return child
+
+
+@dataclass(slots=True)
+class Child:
+    process: Process
+    sign: int
+    """The pipe on which it says that it serves."""
+    has_served: bool = False
+    is_hopeless: bool = False
+
+    def look(self) -> bool:
+        """Whether it serves, or has served."""
+        with suppress(BlockingIOError):
+            words = os.read(self.sign, 64)
+            self.has_served = self.has_served or SERVING in words
+            self.is_hopeless = self.is_hopeless or HOPELESS in words
+        return self.has_served
 
 
 class Supervisor:
@@ -60,7 +111,11 @@ class Supervisor:
         self._changes = changes
         self._on_line = on_line
         self._environment = dict(os.environ if environment is None else environment)
-        self._children: dict[int, Process] = {}
+        self._children: dict[int, Child] = {}
+        self._has_served = False
+        """Any child, ever."""
+        self._failed_starts: dict[int, int] = {}
+        """In a row, by place."""
         self._stops = 0
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -88,34 +143,54 @@ class Supervisor:
 
     @property
     def process_ids(self) -> list[int]:
-        return [child.pid for child in self._children.values()]
+        return [child.process.pid for child in self._children.values()]
 
     async def _keep(self, number: int) -> int:
         """One place: a process in it for as long as we run."""
         young_deaths = 0
-        code = 0
         while not self._stopping.is_set():
             started_at = time.monotonic()
             self._changed.clear()
-            code = await self._run_child(number)
-            if self._stopping.is_set() or self._changed.is_set():
+            code, child = await self._run_child(number)
+            if self._stopping.is_set():
+                # One that had ended its work, and with it its handling of signals, may meet the second one.
+                return Exit.DONE if code in (Exit.DONE, Exit.INTERRUPTED, -signal.SIGTERM, -AT_ONCE) else Exit.NOT_DONE
+            if self._changed.is_set():
                 young_deaths = 0
                 continue
             young_deaths = young_deaths + 1 if time.monotonic() - started_at < YOUNG_SECONDS else 0
-            await self._after_death(number, code, young_deaths)
-        # One that had ended its work, and with it its handling of signals, may meet the second one.
-        return Exit.DONE if code in (Exit.DONE, Exit.INTERRUPTED, -signal.SIGTERM, -AT_ONCE) else Exit.NOT_DONE
+            if child.has_served and child.is_hopeless and self._changes is None:
+                self._give_up(Exit.WRONG)
+            elif child.has_served:
+                await self._back_off(number, code, young_deaths)
+            else:
+                await self._after_failed_start(number, code, young_deaths)
+        return Exit.DONE
 
-    async def _after_death(self, number: int, code: int, young_deaths: int) -> None:
-        if code == Exit.WRONG or young_deaths > MAX_YOUNG_DEATHS:
-            if self._changes is not None:
-                self._say(f"worker process {number} {ended(code)}; waiting for a file to change")
-                await self._changed.wait()
-                return
-            if code != Exit.WRONG:
-                self._say(f"worker process {number} {ended(code)} at once, {young_deaths} times in a row; giving up")
-            self._give_up(Exit.WRONG if code == Exit.WRONG else Exit.NOT_DONE)
-            return
+    async def _after_failed_start(self, number: int, code: int, young_deaths: int) -> None:
+        failed = self._failed_starts[number] = self._failed_starts.get(number, 0) + 1
+        is_hopeless = code == Exit.WRONG or failed >= MAX_FAILED_STARTS
+        if is_hopeless and self._changes is not None:
+            self._say(f"worker process {number} {ended(code)}; waiting for a file to change")
+            await self._changed.wait()
+            self._failed_starts.clear()
+        elif code == Exit.WRONG and not self._has_any_served():
+            self._give_up(Exit.WRONG)
+        elif self._has_every_place_failed() and not self._has_any_served():
+            self._say(f"worker process {number} {ended(code)} at its start, {failed} times in a row; giving up")
+            self._give_up(Exit.NOT_DONE)
+        else:
+            await self._back_off(number, code, young_deaths)
+
+    def _has_every_place_failed(self) -> bool:
+        places = range(1, self._processes + 1)
+        return all(self._failed_starts.get(number, 0) >= MAX_FAILED_STARTS for number in places)
+
+    def _has_any_served(self) -> bool:
+        self._has_served = self._has_served or any(child.look() for child in self._children.values())
+        return self._has_served
+
+    async def _back_off(self, number: int, code: int, young_deaths: int) -> None:
         delay = min(FIRST_BACKOFF_SECONDS * 2 ** max(0, young_deaths - 1), LONGEST_BACKOFF_SECONDS)
         self._say(f"worker process {number} {ended(code)}; starting another in {delay:.1f} s")
         with suppress(TimeoutError):
@@ -125,26 +200,44 @@ class Supervisor:
         self._code = code
         self.stop()
 
-    async def _run_child(self, number: int) -> int:
-        child = await asyncio.create_subprocess_exec(
+    async def _run_child(self, number: int) -> tuple[int, Child]:
+        """Until it ends: its exit code, and what it has said."""
+        sign, theirs = os.pipe()
+        os.set_blocking(sign, False)
+        try:
+            child = Child(await self._start_process(number, theirs), sign)
+        except BaseException:
+            os.close(sign)
+            raise
+        finally:
+            os.close(theirs)
+        self._children[number] = child
+        if self._stopping.is_set():
+            self._signal(signal.SIGTERM)
+        try:
+            await self._pass_on(child.process)
+            code = await child.process.wait()
+            if child.look():
+                self._has_served = True
+                self._failed_starts.pop(number, None)
+            return code, child
+        finally:
+            if child.process.returncode is None:
+                child.process.kill()
+            del self._children[number]
+            os.close(sign)
+
+    async def _start_process(self, number: int, sign: int) -> Process:
+        return await asyncio.create_subprocess_exec(
             *self._command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if self._on_line is not None else None,
             stderr=subprocess.STDOUT if self._on_line is not None else None,
             process_group=0,
+            pass_fds=(sign,),
             limit=MAX_LINE_BYTES,
-            env={**self._environment, VARIABLE: f"{os.getpid()}:{number}"},
+            env={**self._environment, VARIABLE: f"{os.getpid()}:{number}:{sign}"},
         )
-        self._children[number] = child
-        if self._stopping.is_set():
-            self._signal(signal.SIGTERM)
-        try:
-            await self._pass_on(child)
-            return await child.wait()
-        finally:
-            if child.returncode is None:
-                child.kill()
-            del self._children[number]
 
     async def _pass_on(self, child: Process) -> None:
         if child.stdout is None or self._on_line is None:
@@ -161,7 +254,7 @@ class Supervisor:
     def _signal(self, number: signal.Signals) -> None:
         for child in list(self._children.values()):
             with suppress(ProcessLookupError):
-                child.send_signal(number)
+                child.process.send_signal(number)
 
     async def _watch(self) -> None:
         """Restart every child when a file has changed."""
@@ -171,12 +264,12 @@ class Supervisor:
             changed = await asyncio.to_thread(self._changes.changed)
             if changed:
                 more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-                self._say(f"{changed[0].name}{more} changed; starting anew")
+                self._say(f"{changed[0].name}{more} changed; starting again")
                 self._changed.set()
                 await self._restart()
 
     async def _restart(self) -> None:
-        children = list(self._children.values())
+        children = [child.process for child in self._children.values()]
         for number in (signal.SIGTERM, AT_ONCE, signal.SIGKILL):
             for child in children:
                 with suppress(ProcessLookupError):

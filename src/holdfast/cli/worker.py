@@ -4,10 +4,9 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +17,12 @@ from holdfast.cli.database import add_url, checked, patiently
 from holdfast.cli.exits import Exit
 from holdfast.cli.loading import load_app
 from holdfast.cli.loop import run_alone
-from holdfast.cli.supervisor import AT_ONCE, Supervisor, child_of
-from holdfast.core.errors import UsageError
+from holdfast.cli.signals import Signals, stop_signals
+from holdfast.cli.supervisor import HOPELESS, SERVING, Supervised, Supervisor, child_of
+from holdfast.core.errors import ConfigError, UsageError
 from holdfast.telemetry import TextFormatter, configure
-from holdfast.wiring import URL_VARIABLE, without_password
+from holdfast.telemetry.unblocked import unblock_output
+from holdfast.wiring import URL_VARIABLE, settled_url, without_password
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -35,8 +36,8 @@ holdfast worker shop.jobs:app --limit media=2 --concurrency 20
 holdfast worker shop.jobs:app --processes 4 --log json
 holdfast worker jobs:app --reload                            start anew when a .py file changes
 """
-DESCRIPTION: Final = """Run an app's jobs. SIGTERM or Ctrl-C: no new jobs, those that run may finish within the grace
-time, what is left is handed back without spending an attempt. A second time: stop at once."""
+DESCRIPTION: Final = """Run an app's jobs. SIGTERM, SIGHUP or Ctrl-C: no new jobs, those that run may finish within the
+grace time, what is left is handed back without spending an attempt. A second time: stop at once."""
 PATIENCE_SECONDS: Final = 60.0
 LOG_FORMS: Final = ("text", "json")
 DEFAULT_CONCURRENCY: Final = 10
@@ -103,12 +104,22 @@ def queues(text: str) -> Sequence[str] | Mapping[str, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     child = child_of()
+    unblock_output()
     _set_up_logging(is_text=arguments.log == "text")
     if child is None and (arguments.processes > 1 or arguments.reload):
         return asyncio.run(_supervise(arguments))
     # Imported before there is a loop: until then, Ctrl-C ends an import that takes for ever.
     app = find_app(arguments.app, arguments.url)
-    return run_alone(_work(app, arguments, child))
+    try:
+        return run_alone(_work_undisturbed(app, arguments, child))
+    except ConfigError:
+        if child is not None:
+            child.say(HOPELESS)
+        raise
+    except SystemExit as end:
+        # Out of a task of a handler's own, and through the loop.
+        LOG.critical("a handler has ended the program: sys.exit(%r)", end.code, extra={"event": "worker_failed"})
+        return Exit.NOT_DONE
 
 
 def _set_up_logging(*, is_text: bool) -> None:
@@ -135,19 +146,33 @@ async def _supervise(arguments: argparse.Namespace) -> int:
         supervisor.stop()
 
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop, Exit.DONE)
-    loop.add_signal_handler(signal.SIGINT, stop, Exit.INTERRUPTED)
+    for number, exit_code in stop_signals().items():
+        loop.add_signal_handler(number, stop, exit_code)
     ended = await supervisor.run()
     return ended or code
 
 
-async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int, int] | None) -> int:
+async def _work_undisturbed(app: "Holdfast", arguments: argparse.Namespace, child: Supervised | None) -> int:
+    """``_work``, in a task that no handler can cancel. This one asyncio has made, and passes nothing on."""
+    from holdfast.worker import tasks  # the help of all commands can do without
+
     signals = Signals(is_supervised=child is not None)
+    working = signals.starting = tasks.start(_work(app, arguments, child, signals))
+    while not working.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([working])
     try:
-        with checked(app.url) as url:
-            await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
+        return working.result()
     except asyncio.CancelledError:
-        return signals.code
+        if signals.count:
+            return signals.code
+        LOG.critical("the worker's main task was cancelled, and not by a signal", extra={"event": "worker_failed"})
+        return Exit.NOT_DONE
+
+
+async def _work(app: "Holdfast", arguments: argparse.Namespace, child: Supervised | None, signals: Signals) -> int:
+    with checked(app.url) as url:
+        await patiently(app.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
 
     def make() -> "Worker":
         return app.worker(
@@ -168,11 +193,9 @@ async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int
             without_password(app.url),
         )
         worker = await patiently(
-            lambda: _started(make), url=app.url, timeout_seconds=arguments.connect_timeout, say=LOG.warning
+            lambda: _started(make, child), url=app.url, timeout_seconds=arguments.connect_timeout, say=LOG.warning
         )
-        return await _run(worker, signals, parent=child[0] if child is not None else None)
-    except asyncio.CancelledError:
-        return signals.code
+        return await _run(worker, signals, parent=child.parent if child is not None else None)
     finally:
         await app.close()
 
@@ -180,6 +203,8 @@ async def _work(app: "Holdfast", arguments: argparse.Namespace, child: tuple[int
 def find_app(target: str, url: str | None) -> "Holdfast":
     """The app, on that URL if one is given: an app without a URL of its own takes it from the environment."""
     if url is not None:
+        with checked(url):
+            url = settled_url(url)
         os.environ[URL_VARIABLE] = url
     app = load_app(target)
     if url is not None and app.url != url:
@@ -192,64 +217,29 @@ def find_app(target: str, url: str | None) -> "Holdfast":
     return app
 
 
-def _name(given: str | None, child: tuple[int, int] | None) -> str | None:
+def _name(given: str | None, child: Supervised | None) -> str | None:
     if child is None:
         return given
     import socket
 
     # One name a process, so that people can tell them apart.
-    return f"{given or os.environ.get('WORKER_ID') or socket.gethostname()}-{child[1]}"
+    return f"{given or os.environ.get('WORKER_ID') or socket.gethostname()}-{child.number}"
 
 
-class Signals:
-    """The first one lets the worker finish, the second ends it at once, the third ends the process.
-
-    Under a supervisor SIGTERM may come twice for one wish: there a signal of its own says at once.
-    """
-
-    def __init__(self, *, is_supervised: bool) -> None:
-        self.code = Exit.DONE
-        self.worker: Worker | None = None
-        self._count = 0
-        self._starting = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        if is_supervised:
-            loop.add_signal_handler(signal.SIGTERM, self._first)
-            loop.add_signal_handler(AT_ONCE, self._received, Exit.DONE)
-        else:
-            loop.add_signal_handler(signal.SIGTERM, self._received, Exit.DONE)
-        loop.add_signal_handler(signal.SIGINT, self._received, Exit.INTERRUPTED)
-
-    def _first(self) -> None:
-        if self._count == 0:
-            self._received(Exit.DONE)
-
-    def _received(self, code: Exit) -> None:
-        self._count += 1
-        self.code = code
-        if self.worker is None:
-            assert self._starting is not None
-            self._starting.cancel()
-        elif self._count == 1:
-            LOG.info("stopping: running jobs may finish; once more stops at once")
-            self.worker.stop()
-        elif self._count == 2:
-            LOG.warning("stopping at once")
-            self.worker.stop_now()
-        else:
-            os._exit(Exit.INTERRUPTED)
-
-
-async def _started(make: Callable[[], "Worker"]) -> "Worker":
+async def _started(make: Callable[[], "Worker"], child: Supervised | None) -> "Worker":
     """A new one at each try: the database may be there and take nothing, because its disk is full, for example."""
     worker = make()
     await worker.start()
+    if child is not None:
+        child.say(SERVING)
     return worker
 
 
 async def _run(worker: "Worker", signals: Signals, *, parent: int | None) -> int:
+    from holdfast.worker import tasks
+
     signals.worker = worker
-    orphan = asyncio.create_task(_stop_when_orphaned(worker, parent)) if parent is not None else None
+    orphan = tasks.start(_stop_when_orphaned(worker, parent)) if parent is not None else None
     try:
         async with AsyncExitStack() as stack:
             stack.push_async_exit(worker)

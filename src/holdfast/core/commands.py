@@ -12,7 +12,7 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.dependencies import Dependency
-from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound
+from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.failures import Failure
 from holdfast.core.ids import uuid_of
 from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Options, Progress, Timeouts
@@ -194,7 +194,7 @@ class Extended:
     cancel_requested: bool
 
 
-ExtendAnswer = Extended | Conflict
+ExtendAnswer = Extended | Conflict | Unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ class Report:
     checkpoint: bytes | None = None
 
 
-ReportAnswer = None | Conflict
+ReportAnswer = None | Conflict | Unavailable
 
 # cancel, replay
 

@@ -111,10 +111,17 @@ class ClaimedJob:
     previous_attempt_id: UUID | None
     checkpoint: bytes | None
     encoded_options: str | None
+    was_reclaimed: bool = False
+    """Ever: a worker was lost with it, or let its lease run out."""
 
     @property
     def id(self) -> UUID:
         return self.lease.job_id
+
+    @property
+    def is_last_chance(self) -> bool:
+        """Another lost worker would make it a dead letter."""
+        return self.was_reclaimed and self.attempt >= self.max_attempts
 
     @property
     def options(self) -> Options:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core import limits
+from holdfast.core.canonical import canonical
 from holdfast.core.errors import Fault, InvalidInput
 
 
@@ -52,9 +53,12 @@ class Payload:
         """SHA-256 of the canonical JSON, or of the raw bytes."""
         if not self.is_json:
             return hashlib.sha256(self.data).digest()
-        canonical = json.dumps(json.loads(self.data), sort_keys=True, separators=(",", ":"))
+        try:
+            text = json.dumps(json.loads(self.data), sort_keys=True, separators=(",", ":"))
+        except RecursionError:
+            text = canonical(self.data.decode("utf-8"))
         # ASCII: JSON can escape what UTF-8 cannot say (half a surrogate pair).
-        return hashlib.sha256(canonical.encode("ascii")).digest()
+        return hashlib.sha256(text.encode("ascii")).digest()
 
 
 EMPTY = Payload(b"{}")

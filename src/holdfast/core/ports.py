@@ -9,9 +9,13 @@ P3. Timestamps are the store's own clock, UTC, read once a transaction.
 P4. Every verb may be repeated after ``Unavailable``: it loses nothing and doubles nothing.
 P5. Bad input is refused before anything is written, in the same words by every store.
 P6. tick may run in any number of processes at once.
+P7. A job or key that somebody else's open transaction holds delays what needs it, and nothing else. A verb that answers
+    item by item answers such an item with Unavailable and goes on with the others. cancel and replay deal with the
+    others, then raise Unavailable, which names it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -71,7 +75,26 @@ class Registry(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Proof that nobody can write: not this process, and nobody else has since."""
+
+    since: float
+    """By the monotonic clock. Nothing was committed after it, so no lease was taken from anybody."""
+    seen_at: float
+    """When it was looked last. What this store has yet to write is written later than that."""
+    reason: str
+
+
 class Store(Registry, Protocol):
+    @property
+    def standstill(self) -> Standstill | None:
+        """Set while a write of this store's is kept waiting and it can prove that nobody else's succeeds.
+
+        None where it has no such proof, so always where the database is reached through a network.
+        """
+        ...
+
     @property
     def submit_lanes(self) -> int:
         """How many submits it can work on side by side: one where all writes stand in one line anyway."""
@@ -95,7 +118,7 @@ class Store(Registry, Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
-        """Say how attempts ended. A stale lease is answered with StaleLease and never fails its neighbours."""
+        """Say how attempts ended. A stale lease is answered with StaleLease and never fails its neighbours (and P7)."""
         ...
 
     async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]: ...

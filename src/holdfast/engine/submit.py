@@ -4,8 +4,13 @@ There is no timed wait for company. A submit that finds the store idle goes at o
 under way go together once a lane is free (``lanes``). Lanes get even shares: while the database is busy with one half,
 the program makes the next. So one at a time costs what one costs, and many at a time little more than one.
 
+Where several can write at once (``submit_lanes`` of the store), a submit with a key or dependencies may have to wait
+for somebody's transaction. Those share calls with each other only, beside the lanes; what the store answers with
+Unavailable by itself is kept apart, and tried again until its caller gives up.
+
 E1. A submit returns only after the commit that accepted it, or raises.
-E2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else.
+E2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else. Nor does one
+    that waits for a key or a job that somebody holds.
 """
 
 import asyncio
@@ -15,6 +20,7 @@ from math import ceil
 from typing import Any, Final
 
 from holdfast.core import limits
+from holdfast.core.batches import JobsInParts, are_plain
 from holdfast.core.commands import Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ports import Store
@@ -22,6 +28,12 @@ from holdfast.engine.lanes import Lanes
 
 SHARED_JOBS: Final = 1000
 """How many jobs one shared call carries at the most, unless a single submit has more."""
+KEYED_JOBS: Final = 100
+"""The same for submits with keys or dependencies, all of which the store locks."""
+KEYED_CALLS: Final = 4
+"""How many of these calls are under way at a time."""
+FIRST_PAUSE_SECONDS: Final = 0.05
+LONGEST_PAUSE_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -31,6 +43,8 @@ class _Waiting:
     answer: asyncio.Future[SubmitAnswer]
     ends_at: float
     """On the loop's clock: when its caller is told that there is no acknowledgement."""
+    held: Unavailable | None = None
+    """What the store last said of this one, where somebody holds what it needs."""
 
 
 class Submitter:
@@ -43,6 +57,11 @@ class Submitter:
         """Those that wait and those under way, as they came; some may be answered already."""
         self._under_way = 0
         self._senders: set[asyncio.Task[None] | None] = set()
+        self._may_be_held = store.submit_lanes > 1
+        self._keyed: deque[_Waiting] = deque()
+        self._held: list[_Waiting] = []
+        self._keyed_senders: set[asyncio.Task[None] | None] = set()
+        self._repeater: asyncio.Task[None] | None = None
         self._is_alone = False
         self._watch: asyncio.TimerHandle | None = None
 
@@ -52,11 +71,14 @@ class Submitter:
             # The caller's own transaction: it cannot be shared.
             (answer,) = await self._store.submit([submit], connection=connection)
             return _accepted(answer)
+        if self._may_be_held and not _is_plain(submit):
+            return _accepted(await self._share_beside(submit))
         if self._is_alone or self._senders:
             return _accepted(await self._share(submit))
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return _accepted(await self._submit_at_once(submit))
+                answer = await self._submit_at_once(submit)
+                return _accepted(await self._share_beside(submit) if isinstance(answer, Unavailable) else answer)
         except TimeoutError:
             raise self._unacknowledged() from None
 
@@ -76,16 +98,20 @@ class Submitter:
     # sharing
 
     def _share(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
+        one = self._wait_for_answer(submit)
+        self._waiting.append(one)
+        self._use_lanes()
+        return one.answer
+
+    def _wait_for_answer(self, submit: Submit) -> _Waiting:
         loop = asyncio.get_running_loop()
         # To count them is to have them all made: what goes wrong with that is this caller's own affair (E2).
         jobs = len(submit.jobs)
         one = _Waiting(submit, jobs, loop.create_future(), loop.time() + self._timeout_seconds)
-        self._waiting.append(one)
         self._unanswered.append(one)
         if self._watch is None:
             self._watch = loop.call_at(one.ends_at, self._give_up)
-        self._use_lanes()
-        return one.answer
+        return one
 
     def _use_lanes(self) -> None:
         if self._waiting and len(self._senders) + self._is_alone < self._lanes.count:
@@ -108,23 +134,22 @@ class Submitter:
             self._senders.discard(asyncio.current_task())
 
     def _take_batch(self) -> list[_Waiting]:
-        batch: list[_Waiting] = []
-        jobs = 0
         share = ceil((len(self._waiting) + self._under_way) / self._lanes.count)
-        while self._waiting and len(batch) < share:
-            if batch and jobs + self._waiting[0].jobs > SHARED_JOBS:
-                break
-            one = self._waiting.popleft()
-            if not one.answer.done():
-                batch.append(one)
-                jobs += one.jobs
-        return batch
+        return _take(self._waiting, most=share, most_jobs=SHARED_JOBS)
 
     async def _send_batch(self, batch: list[_Waiting]) -> None:
-        answers: list[SubmitAnswer] = []
         self._under_way += len(batch)
         try:
+            await self._answer(batch)
+        finally:
+            self._under_way -= len(batch)
+
+    async def _answer(self, batch: list[_Waiting]) -> None:
+        answers: list[SubmitAnswer] = []
+        try:
             answers = await self._store.submit([one.submit for one in batch])
+            for one, answer in zip(batch, answers, strict=True):
+                one.held = answer if isinstance(answer, Unavailable) else None
         except HoldfastError as error:
             answers = [error] * len(batch)
         except BaseException as error:
@@ -132,11 +157,50 @@ class Submitter:
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._under_way -= len(batch)
             for one, answer in zip(batch, answers, strict=True):
                 if not one.answer.done():
-                    one.answer.set_result(answer)
+                    self._tell(one, answer)
             self._forget_answered()
+
+    def _tell(self, one: _Waiting, answer: SubmitAnswer) -> None:
+        if one.held is answer:
+            self._held.append(one)
+            if self._repeater is None:
+                self._repeater = asyncio.get_running_loop().create_task(self._send_held())
+        else:
+            one.answer.set_result(answer)
+
+    # beside the lanes
+
+    def _share_beside(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
+        one = self._wait_for_answer(submit)
+        self._keyed.append(one)
+        if len(self._keyed_senders) < KEYED_CALLS:
+            sender = asyncio.get_running_loop().create_task(self._send_keyed())
+            self._keyed_senders.add(sender)
+            sender.add_done_callback(self._keyed_senders.discard)
+        return one.answer
+
+    async def _send_keyed(self) -> None:
+        try:
+            while batch := _take(self._keyed, most=len(self._keyed), most_jobs=KEYED_JOBS):
+                await self._answer(batch)
+                # As in _send.
+                await asyncio.sleep(0)
+        finally:
+            self._keyed_senders.discard(asyncio.current_task())
+
+    async def _send_held(self) -> None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        try:
+            while self._held:
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+                held, self._held = deque(self._held), []
+                while batch := _take(held, most=len(held), most_jobs=KEYED_JOBS):
+                    await self._answer(batch)
+        finally:
+            self._repeater = None
 
     # giving up
 
@@ -145,7 +209,7 @@ class Submitter:
         loop = asyncio.get_running_loop()
         for one in self._unanswered:
             if one.ends_at <= loop.time() and not one.answer.done():
-                one.answer.set_exception(self._unacknowledged())
+                one.answer.set_exception(self._unacknowledged(one.held))
         self._forget_answered()
         first = self._unanswered[0] if self._unanswered else None
         self._watch = loop.call_at(first.ends_at, self._give_up) if first else None
@@ -154,11 +218,31 @@ class Submitter:
         while self._unanswered and self._unanswered[0].answer.done():
             self._unanswered.popleft()
 
-    def _unacknowledged(self) -> Unavailable:
+    def _unacknowledged(self, held: Unavailable | None = None) -> Unavailable:
+        reason = f" ({held})" if held is not None else ""
         return Unavailable(
-            f"no acknowledgement within {self._timeout_seconds} s; the jobs may or may not have been accepted: "
+            f"no acknowledgement within {self._timeout_seconds} s{reason}; the jobs may or may not have been accepted: "
             "repeat the same submit, it cannot double them"
         )
+
+
+def _is_plain(submit: Submit) -> bool:
+    # Of jobs that come in parts the first has to do: all of them are made only as they are written.
+    jobs = submit.jobs
+    return are_plain(next(jobs.parts()) if isinstance(jobs, JobsInParts) else jobs)
+
+
+def _take(line: deque[_Waiting], *, most: int, most_jobs: int) -> list[_Waiting]:
+    batch: list[_Waiting] = []
+    jobs = 0
+    while line and len(batch) < most:
+        if batch and jobs + line[0].jobs > most_jobs:
+            break
+        one = line.popleft()
+        if not one.answer.done():
+            batch.append(one)
+            jobs += one.jobs
+    return batch
 
 
 def _accepted(answer: SubmitAnswer) -> tuple[Submitted, ...]:

@@ -21,6 +21,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.evaluation.designs import DESIGNS
 from holdfast.evaluation.visits import System
 from holdfast.rpc.ports import free_ports
+from holdfast.wiring import sqlite_url
 
 READY_EVENTS: Final = frozenset({"ready", "server_started"})
 START_SECONDS: Final = 30.0
@@ -62,7 +63,7 @@ async def open_design(
         elif design == "b":
             targets = await _start_b(processes, slots)
         else:
-            url = (urls or {}).get(design) or f"sqlite:///{folder / 'jobs.db'}"
+            url = (urls or {}).get(design) or sqlite_url(folder / "jobs.db")
             targets = await _start_durable(processes, slots, url)
         pids = [one.pid for one in processes.started]
         yield System(design=design, targets=targets, processes=lambda: pids, keeps_jobs=design in (urls or {}))

@@ -46,7 +46,7 @@ from holdfast.rpc.listing import list_jobs
 from holdfast.rpc.refusals import key_conflict, not_found, unavailable
 from holdfast.rpc.serving import CLIENT, Call, Server, Service, anomaly
 from holdfast.rpc.work import do_work
-from holdfast.wiring import create_store
+from holdfast.wiring import create_store, settled_url
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.options import WorkerOptions
@@ -68,8 +68,8 @@ class DurableServer:
     """``start`` and ``stop``, once. ``slots`` jobs run at a time; with 0 this server takes jobs and others run them."""
 
     def __init__(self, url: str, *, slots: int = limits.TOTAL_WORKER_SLOTS, log: logging.Logger = LOG) -> None:
-        self._url = url
-        self._store = create_store(url)
+        self._url = settled_url(url)
+        self._store = create_store(self._url)
         self._work = Work()
         self._methods = Methods(self._store, self._work, log)
         self._server = Server(NAME, [self._methods.service()], log=log)

@@ -30,10 +30,16 @@ class Change:
 
 class Transaction(Protocol):
     now: datetime
+    marked: set[int]
+    """Of the marks that this transaction left: those whose dependents it has not told."""
 
     # jobs
     async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
         """The records that exist, locked, wherever they stand."""
+        ...
+
+    async def lock_free(self, seqs: Collection[int]) -> tuple[dict[int, Record], set[int]]:
+        """Without waiting for anybody: the records that could be locked, and the jobs that somebody else holds."""
         ...
 
     async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]: ...
@@ -97,9 +103,15 @@ class Transaction(Protocol):
         ...
 
     # marks: ended jobs whose dependents have not been told
-    async def mark(self, seqs: Collection[int]) -> None: ...
+    async def mark(self, seqs: Collection[int]) -> None:
+        """Only under the lock of the job, as is unmark."""
+        ...
 
-    async def take_marks(self, *, limit: int) -> list[int]: ...
+    async def unmark(self, seqs: Collection[int]) -> None: ...
+
+    async def find_marks(self, *, limit: int) -> list[int]:
+        """What others have left behind. Not locked."""
+        ...
 
     # the slots of periodic jobs
     async def lock_slots(self) -> None:

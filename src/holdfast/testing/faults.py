@@ -39,7 +39,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.errors import Unavailable
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
-from holdfast.core.ports import Store
+from holdfast.core.ports import Standstill, Store
 
 Answer = TypeVar("Answer")
 
@@ -69,6 +69,10 @@ class FaultyStore:
         self._kinds = {(fault.verb, fault.call): fault.kind for fault in plan}
         self._calls: dict[str, int] = {}
         self._under_way: set[asyncio.Task[Any]] = set()
+
+    @property
+    def standstill(self) -> Standstill | None:
+        return self._store.standstill
 
     @property
     def submit_lanes(self) -> int:

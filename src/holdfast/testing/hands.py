@@ -26,6 +26,7 @@ from holdfast.worker.executor import STUBBORN_SECONDS, Executor
 from holdfast.worker.handler import Registry
 from holdfast.worker.leases import Leases
 from holdfast.worker.middleware import Execute, Execution, Middleware
+from holdfast.worker.patience import Outage
 from holdfast.worker.reporter import Reporter
 from holdfast.worker.running import Ending, Running
 from holdfast.worker.settler import Settler
@@ -60,13 +61,14 @@ class Hands:
         self._attempts = 0
         self._met = Registry()
         """Of the jobs that were started: no child process is started for a function that no job needs."""
+        outage = Outage()
         self._settler = Settler(
-            store, self._leases, is_idle=lambda: True, on_room=self._news.set, on_postponed=lambda: None
+            store, self._leases, is_idle=lambda: True, on_room=self._news.set, on_postponed=lambda: None, outage=outage
         )
         self._executor = Executor(
             store,
             registry=self._met,
-            reporter=Reporter(store, logs, loop=asyncio.get_running_loop(), on_stale=self._end_stale),
+            reporter=Reporter(store, logs, loop=asyncio.get_running_loop(), on_stale=self._end_stale, outage=outage),
             middleware=(self._errors, *middleware),
             concurrency=concurrency,
             on_settlement=self._settler.settle,
@@ -158,7 +160,7 @@ class Hands:
                 self._executor.end(running, Ending.STALE if token in answer.lost else Ending.CANCELLED)
 
     def _require_free_slots(self) -> None:
-        stuck = self._executor.stuck
+        stuck = self._executor.stuck()
         if len(stuck) >= self._concurrency and self._store.queue_names():
             raise WorkerStuck(handlers=", ".join(sorted({one.handler.name for one in stuck})), slots=len(stuck))
 

@@ -25,6 +25,13 @@ class StoreHarness(Protocol):
         """Close ``store`` and put a newly opened one in its place."""
         ...
 
+    async def forget_worker(self, worker_id: UUID) -> None:
+        """Remove a worker's row behind the store's back, and leave its leases as they are.
+
+        A claim that runs beside ``leave`` may leave the same behind, but not every time.
+        """
+        ...
+
     async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
         """Change a job's limit behind the store's back.
 

@@ -23,9 +23,11 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, TextIO
+from uuid import UUID
 
 from holdfast.core.errors import UsageError
 from holdfast.telemetry.records import message_of, trace_of
@@ -54,6 +56,10 @@ class Capture:
     _adopted = b""
     version = 0
     """Grows with everything that is written."""
+    has_tried_to_cancel = False
+    """Tasks that are not its own."""
+    awaited: tuple[UUID, ...] = ()
+    """The jobs whose results its handler waits for just now."""
 
     def __init__(self, *, limit_bytes: int = LOG_LIMIT_BYTES, echo: bool = True) -> None:
         if limit_bytes < MIN_LOG_LIMIT_BYTES:
@@ -121,6 +127,34 @@ class Capture:
             if text:
                 self.version += 1
         return lines
+
+
+def current() -> Capture | None:
+    """Of the attempt that is running here."""
+    return _current.get()
+
+
+@contextmanager
+def waiting_for(job_id: UUID) -> Iterator[None]:
+    """Around a wait for a job's result; noted where a handler does it."""
+    attempt = current()
+    if attempt is None:
+        yield
+        return
+    with _lock:
+        attempt.awaited = (*attempt.awaited, job_id)
+    try:
+        yield
+    finally:
+        with _lock:
+            left = list(attempt.awaited)
+            left.remove(job_id)
+            attempt.awaited = tuple(left)
+
+
+def leave() -> None:
+    """From here on, this context belongs to no attempt."""
+    _current.set(None)
 
 
 def install() -> None:

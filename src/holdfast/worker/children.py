@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 import msgspec
 
+from holdfast.worker import tasks
 from holdfast.worker.guard import Guard
 from holdfast.worker.messages import (
     TO_WORKER,
@@ -119,7 +120,7 @@ class ChildProcess(asyncio.Protocol):
             return
         self._guard.add(self._process.pid)
         self._start_timer = self._loop.call_later(START_SECONDS, self._end, "it took too long to start")
-        self._start = self._loop.create_task(self._loop.create_unix_connection(lambda: self, sock=ours))
+        self._start = tasks.start(self._loop.create_unix_connection(lambda: self, sock=ours))
 
     # runs
 
@@ -198,7 +199,7 @@ class ChildProcess(asyncio.Protocol):
     def _bury(self) -> None:
         if self._burial is None:
             self._owner.on_leaving(self)
-            self._burial = self._loop.create_task(self._see_to_the_end())
+            self._burial = tasks.start(self._see_to_the_end())
 
     async def _see_to_the_end(self) -> None:
         if self._start_timer is not None:

@@ -31,6 +31,7 @@ from holdfast.worker.outcomes import failed, failed_with, require_storable, time
 from holdfast.worker.patience import Patience
 from holdfast.worker.reporter import Reporter
 from holdfast.worker.running import Ending, Running
+from holdfast.worker.tasks import OwnTask
 from holdfast.worker.threads import ThreadPool
 
 if TYPE_CHECKING:
@@ -111,12 +112,14 @@ class Executor:
         self.running[job.lease.token] = running
         if running.deadline < self._watched:
             self._watch(running.deadline)
-        running.task = self._loop.create_task(self._run(running), context=self._context.copy())
+        running.task = OwnTask(
+            self._run(running), loop=self._loop, context=self._context.copy(), attempt=running.capture
+        )
 
-    @property
-    def stuck(self) -> list[Running]:
-        """Settled, but their handlers have not returned."""
-        return [one for one in self.running.values() if one.is_stuck]
+    def stuck(self, grace_seconds: float = 0.0) -> list[Running]:
+        """Settled at least so long ago, but their handlers have not returned."""
+        latest = self._loop.time() - grace_seconds
+        return [one for one in self.running.values() if one.stuck_since is not None and one.stuck_since <= latest]
 
     def end_all(self, ending: Ending) -> None:
         for one in list(self.running.values()):
@@ -250,12 +253,15 @@ class Executor:
         )
 
     async def _upstream(self, running: Running) -> tuple[UpstreamResult, ...]:
-        patience = Patience("upstream results")
+        patience = Patience("upstream results", self._reporter.outage)
         while True:
             try:
-                return tuple(_upstream_result(one) for one in await self._store.read_upstream(running.job.id))
+                upstream = await self._store.read_upstream(running.job.id)
             except Unavailable as error:
                 await patience.wait(error)
+            else:
+                patience.done()
+                return tuple(_upstream_result(one) for one in upstream)
 
     async def _in_thread(self, running: Running, execution: Execution) -> Outcome:
         handler, context = running.handler, execution.context
@@ -285,7 +291,8 @@ class Executor:
             result, error = await future
         except BaseException as interruption:
             # Ended from outside: the thread goes on, and frees its slot when it returns (X2).
-            running.is_stuck = is_begun and future.cancelled()
+            if is_begun and future.cancelled():
+                running.stuck_since = self._loop.time()
             return self._unsuccessful(running, interruption, execution)
         if error is not None:
             return self._unsuccessful(running, error, execution)
@@ -321,7 +328,8 @@ class Executor:
     def _give_up(self, running: Running) -> None:
         """X3: it was told to stop long ago."""
         if not running.has_outcome and not running.is_settled:
-            running.is_stuck = running.task is not None and not running.task.done()
+            if running.task is not None and not running.task.done():
+                running.stuck_since = self._loop.time()
             self._settle(running, _ended(running))
             if not running.is_stuck:
                 self._free(running)

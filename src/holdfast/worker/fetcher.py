@@ -5,7 +5,10 @@ F1. At most one claim is under way. Its answer, if lost, is asked for again with
 F2. No more jobs of a limited queue are claimed than its limit leaves.
 F3. With weights, a batch is made up of all queues that have work, by their weights.
 F4. What was claimed and not started is handed back when the worker stops, and spends no attempt.
-F5. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
+F5. Only job types that have a handler here are claimed; others are left for workers that know them.
+F6. A reclaimed job may be one that kills this process, and what is claimed beside it would lose an attempt. So it is
+    started at once, and the next claim waits a moment for its end.
+F7. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
 """
 
 import asyncio
@@ -21,14 +24,17 @@ from holdfast.core.commands import Claim
 from holdfast.core.errors import Unavailable, WorkerNotFound
 from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import Store
+from holdfast.worker import tasks
 from holdfast.worker.leases import Leases
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.patience import Patience
+from holdfast.worker.patience import Outage, Patience
 
 PREFETCH_SECONDS: Final = 0.1
 """Claimed ahead is what the slots use up in this time."""
 MAX_PREFETCH: Final = 2000
 CAREFUL_SECONDS: Final = 10.0
+APART_SECONDS: Final = 0.05
+APART_LOOKS: Final = 10
 HURRIED_LISTEN_SECONDS: Final = 0.1
 TURNS_TO_STAND: Final = 2
 """Turns of the loop until a new task that waits has taken its place in the store."""
@@ -41,20 +47,25 @@ class Fetcher:
         leases: Leases,
         options: WorkerOptions,
         *,
+        types: Callable[[], tuple[str, ...]],
         mean_seconds: Callable[[], float | None],
         running: Callable[[], int],
         may_start: Callable[[], bool],
         on_jobs: Callable[[], None],
         on_woken: Callable[[], None],
+        outage: Outage,
     ) -> None:
         self._store = store
         self._leases = leases
         self._options = options
+        self._types = types
         self._mean_seconds = mean_seconds
         self._running = running
         self._may_start = may_start
         self._on_jobs = on_jobs
         self._on_woken = on_woken
+        self._outage = outage
+        self._waiting = Patience("wait for jobs", outage)
         self._room = asyncio.Event()
         self._freed = asyncio.Event()
         self._empty: set[str] = set()
@@ -72,8 +83,6 @@ class Fetcher:
         self._in_hand: Counter[str] = Counter()
         self.ready: deque[ClaimedJob] = deque()
         """Claimed, not started."""
-        self.types: tuple[str, ...] | None = None
-        """Set once a job of an unknown type was met: claims then name those that are known."""
 
     def note_room(self) -> None:
         """A slot is free, or there is less in hand than there was. Not called above ``low_water``."""
@@ -198,10 +207,20 @@ class Fetcher:
             self._in_hand.update(job.queue for job in jobs)
         if jobs and jobs[0].previous_attempt_id is not None:
             self._careful_until = asyncio.get_running_loop().time() + CAREFUL_SECONDS
+        if jobs and jobs[0].was_reclaimed:
+            self._on_jobs()
+            await self._stand_apart(jobs[0].lease.token)
         return len(jobs)
 
+    async def _stand_apart(self, token: UUID) -> None:
+        """F6. Until that job's outcome is stored, or for a moment."""
+        for _ in range(APART_LOOKS):
+            if token not in self._leases:
+                return
+            await asyncio.sleep(APART_SECONDS / APART_LOOKS)
+
     async def _claim_patiently(self, queues: tuple[str, ...], limit: int, nonce: UUID) -> list[ClaimedJob]:
-        patience = Patience("claim")
+        patience = Patience("claim", self._outage)
         while True:
             try:
                 jobs = await self._store.claim(
@@ -211,7 +230,7 @@ class Fetcher:
                         limit=limit,
                         nonce=nonce,
                         is_repeat=patience.is_tried,
-                        types=self.types,
+                        types=self._types(),
                     )
                 )
             except (Unavailable, WorkerNotFound) as error:
@@ -240,7 +259,7 @@ class Fetcher:
                 self._on_woken()
             self._listen_at = loop.time() + HURRIED_LISTEN_SECONDS
             self._empty.clear()
-            self._wakeup = loop.create_task(self._wait())
+            self._wakeup = tasks.start(self._wait())
             self._is_standing = False
         if not is_hurried and not self._is_standing:
             self._is_standing = True
@@ -253,7 +272,7 @@ class Fetcher:
             await self._wakeup
             return
         # A limited queue may have had more than was asked for: the end of one of its jobs is news, too.
-        freed = asyncio.get_running_loop().create_task(self._freed.wait())
+        freed = tasks.start(self._freed.wait())
         try:
             await asyncio.wait([self._wakeup, freed], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -263,5 +282,6 @@ class Fetcher:
         try:
             if await self._store.wait(self._options.queue_names, timeout_seconds=self._options.poll_seconds):
                 self._on_woken()
+            self._waiting.done()
         except Unavailable as error:
-            await Patience("wait for jobs").wait(error)
+            await self._waiting.wait(error)

@@ -42,6 +42,8 @@ class Registry(Mapping[str, Handler]):
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self.names: tuple[str, ...] = ()
+        """The job types, made once: every claim names them."""
 
     def add(self, handler: Handler) -> None:
         other = self._handlers.get(handler.name)
@@ -51,6 +53,7 @@ class Registry(Mapping[str, Handler]):
                 "give one of them another name: @app.job(name=…)"
             )
         self._handlers[handler.name] = handler
+        self.names = tuple(self._handlers)
 
     def find(self, name: str) -> Handler | None:
         """One lookup, for every job: a Mapping's own ``get`` takes three."""

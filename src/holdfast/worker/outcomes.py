@@ -3,12 +3,16 @@
 import random
 import traceback
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.commands import Failed
 from holdfast.core.failures import Category, Failure, PermanentError, TemporaryError, classify
 from holdfast.core.job import ClaimedJob
 from holdfast.core.retry import Strategy
 from holdfast.worker.handler import Handler
+
+AROUND_HANDLERS: Final = ("holdfast.worker.", "holdfast.contrib.", "asyncio.")
+"""Modules whose frames lie between the loop and a handler: they tell the reader of a trace nothing."""
 
 
 def require_storable(result: bytes | None, limit_bytes: int) -> None:
@@ -77,7 +81,13 @@ def text_of(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
+    """From the first frame of the user's on; of an error of our own, all of it."""
+    begin = error.__traceback__
+    while begin is not None and str(begin.tb_frame.f_globals.get("__name__")).startswith(AROUND_HANDLERS):
+        begin = begin.tb_next
+    if begin is None:
+        begin = error.__traceback__
     try:
-        return "".join(traceback.format_exception(error))
+        return "".join(traceback.format_exception(type(error), error, begin))
     except Exception:
-        return "".join(traceback.format_tb(error.__traceback__))
+        return "".join(traceback.format_tb(begin))

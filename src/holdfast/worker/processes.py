@@ -15,6 +15,7 @@ from holdfast.core.commands import NewJob
 from holdfast.core.errors import UsageError
 from holdfast.core.failures import Failure, PermanentError
 from holdfast.core.job import ClaimedJob, Progress
+from holdfast.worker import tasks
 from holdfast.worker.capture import Capture
 from holdfast.worker.children import ChildProcess
 from holdfast.worker.context import Channel, UpstreamResult
@@ -81,7 +82,7 @@ class ProcessCall:
         self._channel = channel
         self._capture = capture
         self._outcome: asyncio.Future[ProcessOutcome] = asyncio.get_running_loop().create_future()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[tasks.OwnTask[None]] = set()
 
     @property
     def is_over(self) -> bool:
@@ -127,7 +128,7 @@ class ProcessCall:
                 if self._capture is not None:
                     self._capture.adopt(message.data)
             case CheckpointMade():
-                task = asyncio.get_running_loop().create_task(self._checkpoint(message))
+                task = tasks.start(self._checkpoint(message))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             case Succeeded():
@@ -154,7 +155,7 @@ class ProcessCall:
         if self.is_over:
             return
         for task in self._tasks:
-            task.cancel()
+            task.end()
         self._outcome.set_result(outcome)
 
 

@@ -16,7 +16,8 @@ from typing import Final
 from holdfast.core.commands import Report
 from holdfast.core.errors import HoldfastError, StaleLease, Unavailable
 from holdfast.core.ports import LogStore, Store
-from holdfast.worker.patience import Patience
+from holdfast.worker import tasks
+from holdfast.worker.patience import Outage, Patience
 from holdfast.worker.running import Running
 
 LOG: Final = logging.getLogger("holdfast.worker")
@@ -35,9 +36,11 @@ class Reporter:
         *,
         loop: asyncio.AbstractEventLoop,
         on_stale: Callable[[Running], None],
+        outage: Outage,
     ) -> None:
         self.loop = loop
         self._on_stale = on_stale
+        self.outage = outage
         self._store = store
         self._logs = logs
         self._news: set[Running] = set()
@@ -55,7 +58,7 @@ class Reporter:
         self.loop.call_later(PROGRESS_SECONDS, self._begin)
 
     def _begin(self) -> None:
-        task = self.loop.create_task(self._write_progress())
+        task = tasks.start(self._write_progress())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -68,26 +71,38 @@ class Reporter:
             return
         try:
             answers = await self._store.report([Report(lease=one.job.lease, progress=value) for one, value in said])
+        except Unavailable as error:
+            # It is written with what comes next, or with the settlement.
+            self.outage.note_failure("progress", error)
+            return
         except HoldfastError as error:
             LOG.warning("progress could not be written: %s", error, extra={"event": "progress_lost"})
             return
+        self.outage.note_success("progress")
         for (one, value), answer in zip(said, answers, strict=True):
+            if isinstance(answer, Unavailable):
+                # Somebody's transaction holds the job: this value with the next ones, or with the settlement.
+                self.note(one)
+                continue
             if one.unreported is value:
                 one.unreported = None
             if answer is not None:
                 self._on_stale(one)
 
     async def checkpoint(self, running: Running, data: bytes) -> None:
-        patience = Patience("checkpoint")
+        patience = Patience("checkpoint", self.outage)
         lease = running.job.lease
         while True:
             if running.is_settled:
                 raise StaleLease(job_id=lease.job_id, held_version=lease.version, current_version=None)
             try:
                 (answer,) = await self._store.report([Report(lease=lease, checkpoint=data)])
+                if isinstance(answer, Unavailable):
+                    raise answer
             except Unavailable as error:
                 await patience.wait(error)
                 continue
+            patience.done()
             if answer is not None:
                 raise answer
             return

@@ -9,6 +9,7 @@ from holdfast.core import limits
 from holdfast.core.job import ClaimedJob, LogKey, Progress
 from holdfast.worker.capture import Capture
 from holdfast.worker.handler import Handler
+from holdfast.worker.tasks import OwnTask
 
 if TYPE_CHECKING:
     from holdfast.worker.reporter import Reporter
@@ -27,7 +28,7 @@ class Ending(StrEnum):
 class Running:
     # On the class stands what most attempts never change: one of these is made for every job.
     ending: Ending | None = None
-    task: asyncio.Task[None] | None = None
+    task: OwnTask[None] | None = None
     is_begun = False
     """Its task has made the first step. One that is cancelled before would never make it, and never end the attempt."""
     kill: Callable[[], object] | None = None
@@ -35,8 +36,8 @@ class Running:
     has_outcome = False
     """Its handler is done, or was given up: nothing is left to be ended."""
     is_settled = False
-    is_stuck = False
-    """Settled, but its handler has not returned."""
+    stuck_since: float | None = None
+    """Since when it is settled, by the loop's clock, although its handler has not returned."""
     unreported: Progress | None = None
     logged_version = 0
 
@@ -48,6 +49,10 @@ class Running:
         self.deadline = now + self.execution_seconds
         """When it has run for too long, by the loop's clock."""
         self._reporter = reporter
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.stuck_since is not None
 
     @property
     def execution_seconds(self) -> float:
@@ -72,7 +77,7 @@ class Running:
         elif self.is_begun:
             # The coroutine, or whoever waits for the thread.
             assert self.task is not None
-            self.task.cancel()
+            self.task.end()
 
     # the channel
 

@@ -8,10 +8,11 @@ S1. An outcome is repeated until the store has answered it: its lease is held, a
 S2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
 S3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the reason.
 S4. When too much is unsettled, nothing new is started: ``room``.
+S5. An outcome that the store answers with Unavailable by itself (somebody's transaction holds the job) is kept apart
+    and repeated with growing pauses. It delays no other.
 """
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,8 +23,9 @@ from holdfast.core.commands import Completed, Failed, SettleAnswer, Settlement
 from holdfast.core.errors import ConfigError, HoldfastError, StaleLease, Unavailable, UsageError
 from holdfast.core.failures import Category, Failure
 from holdfast.core.ports import Store
+from holdfast.worker import tasks
 from holdfast.worker.leases import Leases
-from holdfast.worker.patience import Patience
+from holdfast.worker.patience import Outage, Patience
 
 LOG: Final = logging.getLogger("holdfast.worker")
 COMPANY_SECONDS: Final = 0.003
@@ -44,37 +46,42 @@ class Settler:
         is_idle: Callable[[], bool],
         on_room: Callable[[], None],
         on_postponed: Callable[[], None],
+        outage: Outage,
     ) -> None:
         self._store = store
         self._leases = leases
         self._is_idle = is_idle
         self._on_room = on_room
         self._on_postponed = on_postponed
+        self._outage = outage
         self._waiting: list[Settlement] = []
         self._under_way = 0
         self._sender: asyncio.Task[None] | None = None
+        self._held: list[Settlement] = []
+        self._repeating = 0
+        self._repeater: asyncio.Task[None] | None = None
         self._go = asyncio.Event()
-        self._context = contextvars.copy_context()
+        self._context = tasks.own_context()
         self.settled = 0
 
     @property
     def room(self) -> int:
         """How many more may be started."""
-        return MAX_UNSETTLED - len(self._waiting) - self._under_way
+        return MAX_UNSETTLED - len(self._waiting) - self._under_way - len(self._held) - self._repeating
 
     def settle(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
         if self._sender is None:
             # In the worker's context: this is called in that of an attempt.
-            self._sender = asyncio.get_running_loop().create_task(self._send(), context=self._context.copy())
+            self._sender = tasks.start(self._send(), context=self._context.copy())
         elif len(self._waiting) >= FULL_BATCH or self._is_idle():
             self._go.set()
 
     async def flush(self) -> None:
         """Until everything is settled."""
-        while self._sender is not None:
+        while under_way := [task for task in (self._sender, self._repeater) if task is not None]:
             self._go.set()
-            await asyncio.wait([self._sender])
+            await asyncio.wait(under_way)
 
     async def _send(self) -> None:
         try:
@@ -100,7 +107,7 @@ class Settler:
             timer.cancel()
 
     async def _settle(self, batch: list[Settlement]) -> None:
-        patience = Patience("settle")
+        patience = Patience("settle", self._outage)
         tries = 0
         while batch:
             try:
@@ -119,7 +126,27 @@ class Settler:
                     await patience.wait(error)
                     continue
                 answers = [error if isinstance(error, HoldfastError) else HoldfastError(f"settle failed: {error!r}")]
+            patience.done()
             batch = self._take(batch, answers)
+
+    def _hold(self, settlement: Settlement) -> None:
+        self._held.append(settlement)
+        if self._repeater is None:
+            self._repeater = asyncio.get_running_loop().create_task(self._repeat(), context=self._context.copy())
+
+    async def _repeat(self) -> None:
+        """Settle what somebody's transaction holds (S5)."""
+        patience = Patience("settle")
+        try:
+            while self._held:
+                await patience.wait(Unavailable("somebody's open transaction holds the job"))
+                batch, self._held = self._held[: limits.MAX_SETTLE_JOBS], self._held[limits.MAX_SETTLE_JOBS :]
+                self._repeating = len(batch)
+                await self._settle(batch)
+                self._repeating = 0
+                self._on_room()
+        finally:
+            self._repeater = None
 
     def _take(self, batch: Sequence[Settlement], answers: Sequence[SettleAnswer]) -> list[Settlement]:
         """What has to be settled in another way."""
@@ -131,6 +158,8 @@ class Settler:
                 ended.append(settlement.lease.token)
                 if type(settlement.outcome) is not Completed or settlement.outcome.spawn:
                     is_postponed = True
+            elif isinstance(answer, Unavailable):
+                self._hold(settlement)
             elif isinstance(answer, StaleLease) or _is_last_word(settlement):
                 LOG.warning("an outcome was not accepted: %s", answer, extra=_fields(settlement))
                 self._leases.end(settlement.lease.token)

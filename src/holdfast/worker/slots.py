@@ -1,10 +1,15 @@
 """The slots of a worker: claimed jobs go into free ones, outcomes to the settler.
 
 O1. A job whose lease was lost, or that was cancelled, while it waited for a slot is not started.
-O2. A job of an unknown type is handed back, due in 30 s, and from then on claims name the types that are known here.
-    One whose options this version cannot read is handed back alike: a newer one may have written them.
+    Neither is one whose worker is silent: it goes back, and no more are claimed until a heartbeat is confirmed.
+O2. A job whose options this version cannot read is handed back, due in 30 s: a newer one may have written them. So is
+    one of an unknown type, should a store give out what the claim did not name.
 O3. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
 O4. Once the worker is stopping, nothing is started.
+O5. A reclaimed job may be one that kills its worker. So the last attempt of a job that was ever reclaimed never runs
+    beside another that was, until its outcome is stored: it is handed back for a moment. So one that kills its
+    worker makes no dead letters of others that run with it. (It still does where it kills the process in the
+    milliseconds between the claim of such a job and its hand-back.)
 """
 
 import asyncio
@@ -22,11 +27,14 @@ from holdfast.worker.handler import Registry
 from holdfast.worker.leases import Leases
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.patience import Outage
 from holdfast.worker.reporter import Reporter
 from holdfast.worker.running import Ending, Running
 from holdfast.worker.settler import Settler
 
 LOG: Final = logging.getLogger("holdfast.worker")
+APART_SECONDS: Final = 1.0
+"""How long a reclaimed job waits that must not run beside another one."""
 HOARD_SECONDS: Final = 1.0
 """Jobs claimed ahead go back when none of them could be started for so long: others may have free slots."""
 
@@ -48,6 +56,7 @@ class Slots:
         middleware: Sequence[Middleware],
         on_all_ended: Callable[[], None],
         on_later: Callable[[], None],
+        outage: Outage,
     ) -> None:
         self._options = options
         self._registry = registry
@@ -55,11 +64,16 @@ class Slots:
         self._on_all_ended = on_all_ended
         self._loop = asyncio.get_running_loop()
         self.is_stopping = False
+        self._is_silent = False
         self._is_fill_due = False
+        self._reclaimed: list[ClaimedJob] = []
+        """Those that were started, and whose lease is still held."""
         self._unreadable: set[str] = set()
         """Types of which it was said that there is a job that cannot be started."""
-        self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale)
-        self.settler = Settler(store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later)
+        self.reporter = Reporter(store, logs, loop=self._loop, on_stale=self._end_stale, outage=outage)
+        self.settler = Settler(
+            store, leases, is_idle=self._is_idle, on_room=self.fill, on_postponed=on_later, outage=outage
+        )
         self.executor = Executor(
             store,
             registry=registry,
@@ -73,17 +87,22 @@ class Slots:
             store,
             leases,
             options,
+            types=lambda: registry.names,
             mean_seconds=lambda: self.executor.mean_seconds,
             running=lambda: len(self.executor.running),
-            may_start=lambda: self.settler.room > 0,
+            may_start=lambda: self.settler.room > 0 and not self._is_silent,
             on_jobs=self.fill,
             on_woken=on_later,
+            outage=outage,
         )
 
     def fill(self) -> None:
         """Start what is ready in the slots that are free."""
         self._is_fill_due = False
         if self.is_stopping:
+            return
+        if self._is_silent:
+            self.hand_back_ready()
             return
         ready = self.fetcher.ready
         free = min(self._options.concurrency - len(self.executor.running), self.settler.room)
@@ -93,6 +112,10 @@ class Slots:
             if handler is None:
                 self._hand_back_unknown(job)
                 continue
+            if job.was_reclaimed and not self._may_start_reclaimed(job):
+                self.fetcher.note_ended(job.queue)
+                self._settle_unstarted(job, HandedBack(APART_SECONDS))
+                continue
             try:
                 self.executor.start(job, handler)
                 free -= 1
@@ -100,6 +123,15 @@ class Slots:
                 self._hand_back_unreadable(job, error)
         if len(ready) <= self.fetcher.low_water:
             self.fetcher.note_room()
+
+    def _may_start_reclaimed(self, job: ClaimedJob) -> bool:
+        # Until the store has their outcomes: what has merely ended would be lost with this process, too.
+        self._reclaimed = [other for other in self._reclaimed if other.lease.token in self._leases]
+        others = self._reclaimed
+        if others if job.is_last_chance else any(other.is_last_chance for other in others):
+            return False
+        others.append(job)
+        return True
 
     @property
     def unsettled(self) -> list[Running]:
@@ -120,8 +152,14 @@ class Slots:
 
     def give_up(self) -> None:
         """The store was silent for so long that our leases may be somebody else's."""
+        self._is_silent = True
         self.executor.end_all(Ending.UNCONFIRMED)
         self.hand_back_ready()
+
+    def go_on(self) -> None:
+        """The store answers again. What was told to stop stays so."""
+        self._is_silent = False
+        self.fill()
 
     def share_what_waits(self) -> None:
         self.fill()
@@ -136,13 +174,11 @@ class Slots:
             self._settle_unstarted(job, HandedBack())
 
     def _hand_back_unknown(self, job: ClaimedJob) -> None:
-        if self.fetcher.types is None:
-            self.fetcher.types = tuple(self._registry)
-            LOG.warning(
-                "no handler for job type %r here: the job is handed back for a worker that has one",
-                job.type,
-                extra={"event": "unknown_type", "job_id": str(job.id)},
-            )
+        LOG.warning(
+            "no handler for job type %r here: the job is handed back for a worker that has one",
+            job.type,
+            extra={"event": "unknown_type", "job_id": str(job.id)},
+        )
         self._hand_back_for_others(job)
 
     def _hand_back_unreadable(self, job: ClaimedJob, error: Exception) -> None:

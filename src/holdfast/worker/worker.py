@@ -8,28 +8,33 @@ K1. Stopping stops claiming at once, hands back what was not started, lets the r
     ends it and hands it back. None of that spends an attempt. The heartbeat goes on until the last settlement.
 K2. Asked to stop a second time, it ends everything at once. It can be asked at any time, before it has started, too.
 K3. Whatever fails while it starts or stops, all its parts are ended, and whoever waits for its end is told.
-K4. When half the slots are held by handlers that do not return, the worker stops with an error that names them.
+K4. When half the slots are held by handlers that were ended and did not return within the grace time, the worker stops
+    with an error that names them. Its supervisor starts another.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from holdfast.core.errors import HoldfastError, Unavailable, UsageError, WorkerStuck
 from holdfast.core.ports import LogStore, Store
-from holdfast.worker import capture
+from holdfast.worker import capture, tasks
 from holdfast.worker.executor import STUBBORN_SECONDS
 from holdfast.worker.handler import Registry
 from holdfast.worker.leases import Leases
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.patience import Outage
 from holdfast.worker.pulse import Pulse
 from holdfast.worker.running import Ending
 from holdfast.worker.slots import Slots
+from holdfast.worker.starvation import Starvation
 
 if TYPE_CHECKING:
     from holdfast.engine.cron import CronEntry
@@ -71,6 +76,8 @@ class Worker:
         self._crons = crons
         self._on_blocked = on_blocked
         self._leases = Leases(self.id)
+        self._outage = Outage()
+        self._registered_at = 0.0
         self._is_started = False
         self._is_running = False
         self._is_stopping = False
@@ -121,6 +128,7 @@ class Worker:
             self._begin_to_stop()
 
     async def _register(self) -> None:
+        self._registered_at = time.monotonic()
         await self._store.register(
             self.id, name=self.options.worker_name, queues=self.options.queue_names, types=tuple(self._registry)
         )
@@ -138,7 +146,6 @@ class Worker:
         self._stopped.set()
 
     def _begin(self) -> None:
-        loop = asyncio.get_running_loop()
         self._slots = slots = Slots(
             self._store,
             self._leases,
@@ -148,15 +155,17 @@ class Worker:
             middleware=self._middleware,
             on_all_ended=self._all_ended.set,
             on_later=self._nudge,
+            outage=self._outage,
         )
         slots.executor.warm_up()
         self._pulse = self._make_pulse(slots)
         self._pulse.start()
         # From here on nothing can fail.
         capture.install()
-        self._housekeeping = loop.create_task(self._look_after_itself(slots))
-        self._fetching = loop.create_task(slots.fetcher.run())
-        self._fetching.add_done_callback(self._check_fetching)
+        self._housekeeping = tasks.start(self._look_after_itself(slots))
+        self._fetching = tasks.start(slots.fetcher.run())
+        self._housekeeping.add_done_callback(partial(self._check, "housekeeping"))
+        self._fetching.add_done_callback(partial(self._check, "claiming"))
         self._is_running = True
         LOG.info(
             "worker %s serves %s",
@@ -180,24 +189,41 @@ class Worker:
             running=lambda: list(slots.executor.running.values()),
             on_answer=slots.heed,
             on_silence=slots.give_up,
+            on_heard=slots.go_on,
             on_blocked=self._on_blocked or (lambda: None),
+            on_failed=lambda error: self._fail("the heartbeat", error),
+            outage=self._outage,
+            registered_at=self._registered_at,
         )
 
     # housekeeping
 
-    def _check_fetching(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            LOG.error("claiming ended: %s", error, exc_info=error, extra={"event": "claiming_failed"})
-            self._error = error if isinstance(error, HoldfastError) else Unavailable(f"claiming ended: {error!r}")
-            self.stop()
+    def _check(self, what: str, task: asyncio.Task[None]) -> None:
+        """A part without which this worker is none, and which ends only with it."""
+        if task.cancelled():
+            if self._is_stopping:
+                return
+            error: BaseException = Unavailable(f"{what} was cancelled, and not by the worker")
+        else:
+            error = task.exception() or Unavailable(f"{what} has ended")
+        self._fail(what, error)
+
+    def _fail(self, what: str, error: BaseException) -> None:
+        if self._is_stopping:
+            return
+        LOG.error("%s ended: %s", what, error, exc_info=error, extra={"event": "worker_failed"})
+        self._error = error if isinstance(error, HoldfastError) else Unavailable(f"{what} ended: {error!r}")
+        self.stop()
 
     async def _look_after_itself(self, slots: Slots) -> None:
         clock = asyncio.get_running_loop().time
         next_flush, next_sweep = clock() + LOG_FLUSH_SECONDS, clock()
+        starvation = Starvation(self._store, concurrency=self.options.concurrency, queues=self.options.queue_names)
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             self._stop_if_stuck(slots)
             slots.share_what_waits()
+            await starvation.look(list(slots.executor.running.values()))
             if clock() >= next_flush:
                 next_flush = clock() + LOG_FLUSH_SECONDS
                 await slots.reporter.write_logs(list(slots.executor.running.values()))
@@ -216,7 +242,7 @@ class Worker:
             LOG.warning("old logs could not be removed: %s", error, extra={"event": "log_retention"})
 
     def _stop_if_stuck(self, slots: Slots) -> None:
-        stuck = slots.executor.stuck
+        stuck = slots.executor.stuck(self.options.grace_seconds)
         if not self._is_stopping and len(stuck) * 2 >= self.options.concurrency:
             names = ", ".join(sorted({one.handler.name for one in stuck}))
             self._error = WorkerStuck(handlers=names, slots=len(stuck))
@@ -246,7 +272,7 @@ class Worker:
     def _begin_to_stop(self) -> None:
         if self._ending is None and self._slots is not None:
             self._slots.is_stopping = True
-            self._ending = asyncio.get_running_loop().create_task(self._drain(self._slots))
+            self._ending = tasks.start(self._drain(self._slots))
             self._ending.add_done_callback(lambda _: self._stopped.set())
 
     async def _drain(self, slots: Slots) -> None:
@@ -276,8 +302,8 @@ class Worker:
     async def _finish_running(self, slots: Slots) -> None:
         if not slots.unsettled:
             return
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        ended = asyncio.ensure_future(self._all_ended.wait())
+        hurry = tasks.start(self._hurry.wait())
+        ended = tasks.start(self._all_ended.wait())
         await asyncio.wait([hurry, ended], timeout=self.options.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
         if not self._all_ended.is_set():
             slots.executor.end_all(Ending.SHUTDOWN)

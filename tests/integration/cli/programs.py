@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+Answer = TypeVar("Answer")
 LONG_SECONDS = 60.0
 """Far more than anything here takes."""
 COLUMNS, LINES = 100, 30
@@ -37,6 +38,9 @@ DONE, NOT_DONE, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 def environment(**given: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in CLEARED}
+    if "PYTHONPATH" in given and "PYTHONPATH" in kept:
+        # Before the one that says where the code under test is.
+        given["PYTHONPATH"] += os.pathsep + kept["PYTHONPATH"]
     return {**kept, "PYTHONUNBUFFERED": "1", **given}
 
 
@@ -72,6 +76,15 @@ def refused(*arguments: str | Path, code: int = WRONG, **options: Any) -> str:
     (line,) = done.stderr.splitlines()
     assert line.startswith("holdfast: ")
     return line.removeprefix("holdfast: ")
+
+
+def eventually(holds: Callable[[], Answer | None]) -> Answer:
+    """What it answers once that is something."""
+    deadline = time.monotonic() + LONG_SECONDS
+    while not (answer := holds()):
+        assert time.monotonic() < deadline, "never happened"
+        time.sleep(0.05)
+    return answer
 
 
 def end_session(leader: int) -> None:

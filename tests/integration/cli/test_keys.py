@@ -269,6 +269,7 @@ def test_a_file_of_the_version_before_gets_its_place_for_keys(url: str) -> None:
     path = url.removeprefix("sqlite:///")
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE holdfast_api_key")
+        connection.execute("ALTER TABLE holdfast_ready DROP COLUMN type")
         connection.execute("UPDATE holdfast_meta SET version = 2")
     assert is_good(url, create(url))
 

@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 
+from holdfast.core.commands import Worker
 from holdfast.core.job import Job
 from holdfast.core.states import State
 from holdfast.testing.factories import read_one
@@ -19,11 +17,11 @@ from tests.integration.cli.conftest import with_store
 from tests.integration.cli.programs import (
     DONE,
     INTERRUPTED,
-    LONG_SECONDS,
     NOT_DONE,
     WRONG,
     Program,
     Terminal,
+    eventually,
     refused,
     run,
     run_json,
@@ -66,16 +64,12 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def eventually(holds: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LONG_SECONDS
-    while not (answer := holds()):
-        assert time.monotonic() < deadline, "never happened"
-        time.sleep(0.05)
-    return answer
-
-
 def job_of(url: str, job_id: str) -> Job:
     return with_store(url, lambda store: read_one(store, UUID(job_id)))
+
+
+def workers_of(url: str) -> list[Worker]:
+    return with_store(url, lambda store: store.read_workers())
 
 
 def submit(url: str, name: str, payload: str = "{}", *options: str) -> str:
@@ -170,9 +164,9 @@ def test_a_job_that_no_worker_knows_waits_and_says_why(url: str, shop: Path) -> 
     with Program("worker", "shop:app", "--url", url, cwd=shop) as worker:
         worker.wait_for("serves")
         job_id = submit(url, "unknown")
-        worker.wait_for("no handler for job type 'unknown'")
-        eventually(lambda: job_of(url, job_id).state is State.DELAYED)
-        assert run("job", job_id, "--why", url=url).stdout.count("\n") == 1
+        assert run("submit", "greet", "--payload", '{"name": "A"}', "--wait", url=url).returncode == DONE
+        assert job_of(url, job_id).state is State.SCHEDULED, "those behind it do not wait for it"
+        assert "'unknown'" in run("job", job_id, "--why", url=url).stdout
 
 
 # what is wrong
@@ -230,6 +224,41 @@ def test_a_url_against_the_apps_own_is_refused(url: str, shop: Path) -> None:
 )
 def test_a_wrong_option_is_refused(url: str, shop: Path, options: list[str]) -> None:
     refused("worker", "shop:app", *options, url=url, cwd=shop)
+
+
+def test_a_database_file_that_is_deleted_ends_it(url: str, shop: Path) -> None:
+    path = url.removeprefix("sqlite:///")
+    with Program("worker", "shop:app", "--url", url, cwd=shop) as worker:
+        worker.wait_for("serves")
+        # It has opened the file for its heartbeat, too.
+        eventually(lambda: [one.seen_at > one.registered_at for one in workers_of(url)] == [True])
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink()
+        assert worker.exit_code() == WRONG
+    assert f"{path} was deleted or moved while it was open; stop all processes" in worker.text.splitlines()[-1]
+
+
+def test_a_database_file_that_is_moved_ends_a_busy_worker(url: str, shop: Path) -> None:
+    path = Path(url.removeprefix("sqlite:///"))
+    with Program(
+        "worker", "shop:app", "--url", url, "--concurrency", "1", "--queues", "slow", "--grace", "0.1", cwd=shop
+    ) as worker:
+        job_id = submit(url, "sleep", '{"seconds": 3600}', "--queue", "slow")
+        eventually(lambda: job_of(url, job_id).progress is not None)
+        path.rename(path.with_name("moved.db"))
+        assert worker.exit_code() == WRONG
+    assert "was deleted or moved while it was open" in worker.text
+
+
+def test_a_database_file_that_is_moved_ends_all_processes_and_no_new_one_is_made(url: str, shop: Path) -> None:
+    path = Path(url.removeprefix("sqlite:///"))
+    with Program("worker", "shop:app", "--url", url, "--processes", "2", cwd=shop) as worker:
+        worker.wait_for("serves", times=2)
+        # Each has opened the file for its heartbeat, too.
+        eventually(lambda: [one.seen_at > one.registered_at for one in workers_of(url)] == [True, True])
+        path.rename(path.with_name("moved.db"))
+        assert worker.exit_code() == WRONG
+    assert not path.exists()
 
 
 def test_an_unmigrated_database_is_refused(postgres_url: str, shop: Path) -> None:
@@ -315,6 +344,38 @@ def test_several_processes_work_and_a_dead_one_is_replaced(url: str, shop: Path)
     assert "Traceback" not in worker.text
 
 
+STUCK = """
+import time
+from holdfast import Holdfast, Retry
+
+app = Holdfast()
+
+
+@app.job(timeout=0.1, retry=Retry(max_attempts=1))
+def deaf() -> None:
+    time.sleep(3600)
+
+
+@app.job
+async def greet(name: str) -> str:
+    return f"Hello, {name}"
+"""
+
+
+def test_a_process_whose_handlers_never_return_says_so_and_is_replaced(url: str, shop: Path) -> None:
+    (shop / "stuck.py").write_text(STUCK)
+    options = ("--processes", "2", "--concurrency", "1", "--grace", "0.2")
+    with Program("worker", "stuck:app", *options, "--url", url, cwd=shop) as worker:
+        worker.wait_for("serves", times=2)
+        submit(url, "deaf", "{}")
+        worker.wait_for("slots are held by handlers that did not return after they were ended: deaf")
+        worker.wait_for("ended with exit code 1")
+        worker.wait_for("serves", times=3)
+        submit(url, "greet", '{"name": "you"}', "--wait")
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == DONE
+
+
 def test_ctrl_c_reaches_each_process_once(url: str, shop: Path) -> None:
     with Terminal("worker", "shop:app", "--processes", "2", "--url", url, cwd=shop) as worker:
         worker.wait_for("serves", times=2)
@@ -347,14 +408,6 @@ def test_a_second_signal_stops_all_at_once(url: str, shop: Path) -> None:
     assert job_of(url, job_id).attempt == 0
 
 
-def test_processes_that_die_at_once_are_given_up(url: str, shop: Path) -> None:
-    (shop / "dying.py").write_text("import os\nos._exit(3)")
-    with Program("worker", "dying:app", "--processes", "2", "--url", url, cwd=shop) as worker:
-        assert worker.exit_code() == NOT_DONE
-    assert "ended with exit code 3" in worker.text
-    assert "giving up" in worker.text
-
-
 def test_a_wrong_set_up_ends_all_of_them(url: str, shop: Path) -> None:
     with Program("worker", "shop:nothing", "--processes", "2", "--url", url, cwd=shop) as worker:
         assert worker.exit_code() == WRONG
@@ -374,7 +427,7 @@ def test_a_changed_file_starts_it_anew(url: str, shop: Path) -> None:
     with Program("worker", "shop:app", "--reload", "--url", url, cwd=shop) as worker:
         worker.wait_for("serves")
         (shop / "shop.py").write_text(SHOP.replace("Hello", "Good morning"))
-        worker.wait_for("shop.py changed; starting anew")
+        worker.wait_for("shop.py changed; starting again")
         worker.wait_for("serves", times=2)
         greeted = run("submit", "greet", "--payload", '{"name": "Ada"}', "--wait", url=url)
         assert greeted.stdout == '"Good morning, Ada"\n'

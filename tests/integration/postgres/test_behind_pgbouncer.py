@@ -53,6 +53,9 @@ class PgBouncerHarness:
         self.store = await self.second_store()
         return self.store
 
+    async def forget_worker(self, worker_id: UUID) -> None:
+        await fetch(self._direct_url, "DELETE FROM holdfast.worker WHERE id = $1", worker_id)
+
     async def set_max_attempts(self, job_id: UUID, max_attempts: int) -> None:
         await fetch(self._direct_url, "UPDATE holdfast.job SET max_attempts = $2 WHERE id = $1", job_id, max_attempts)
 

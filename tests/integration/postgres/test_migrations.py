@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 
+from holdfast.cli import main
 from holdfast.core.access import NewKey, Scope
 from holdfast.core.commands import Submit
 from holdfast.core.dependencies import DependencyKind
@@ -31,7 +32,14 @@ from holdfast.testing.factories import (
 )
 from tests.conftest import NewDatabase
 from tests.integration.postgres.callers import with_asyncpg
-from tests.integration.postgres.databases import TABLES, connected, fetch, listening, opened
+from tests.integration.postgres.databases import (
+    TABLES,
+    connected,
+    fetch,
+    listening,
+    opened,
+    somebody_waits_for_a_lock,
+)
 
 PROCESSES = 3
 TASKS = 8
@@ -62,7 +70,7 @@ async def shape_of(url: str, schema: str = "holdfast") -> dict[str, list[Any]]:
 async def test_the_shape_is_all_there(url: str) -> None:
     shape = await shape_of(url)
     assert {row[0] for row in shape["columns"]} == {*TABLES, "schema_version"}
-    assert {row[1] for row in shape["indexes"]} >= {"ready_claim", "waiting_due", "running_owner", "ended_done"}
+    assert {row[1] for row in shape["indexes"]} >= {"ready_claim", "waiting_due", "running_expires", "ended_done"}
 
 
 async def test_many_tasks_migrate_one_empty_database_at_once(new_database: NewDatabase, url: str) -> None:
@@ -95,6 +103,64 @@ async def test_a_second_migration_changes_nothing(new_database: NewDatabase) -> 
         assert (await read_one(store, job_id)).id == job_id
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(migrate, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(migrate, "PATIENCE_SECONDS", 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_migration_that_finds_a_table_in_use_changes_nothing_and_says_who_uses_it(
+    new_database: NewDatabase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever comes meanwhile gets their turn: else everything waits for as long as that transaction lasts."""
+    fresh = new_database()
+    await migrate.upgrade(fresh, revision="0004")
+    before = await shape_of(fresh)
+    async with (
+        connected(fresh, application_name="billing") as stranger,
+        connected(fresh, lock_timeout="60s") as bystander,
+        stranger.transaction(),
+    ):
+        await stranger.execute("LOCK TABLE holdfast.ready IN ROW EXCLUSIVE MODE")
+        migrating = asyncio.create_task(asyncio.to_thread(main, ["migrate", "--url", fresh]))
+        reads = 0
+        while not migrating.done():
+            await bystander.fetch("SELECT count(*) FROM holdfast.ready")
+            reads += 1
+            await asyncio.sleep(0.01)
+        pid = stranger.get_server_pid()
+        assert await migrating == 1
+    assert reads > 1
+    first, last = capsys.readouterr().err.splitlines()
+    for line in (first, last):
+        assert f"pid {pid} (billing, user postgres) has a transaction open since 2" in line
+    assert "trying again" in first
+    assert "nothing was changed" in last
+    assert "run: holdfast migrate" in last
+    assert await shape_of(fresh) == before
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_migration_goes_on_when_the_table_is_free(
+    new_database: NewDatabase, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "PATIENCE_SECONDS", 60.0)
+    fresh = new_database()
+    await migrate.upgrade(fresh, revision="0004")
+    told = asyncio.Event()
+    async with connected(fresh) as stranger:
+        transaction = stranger.transaction()
+        await transaction.start()
+        await stranger.execute("LOCK TABLE holdfast.ready IN ROW EXCLUSIVE MODE")
+        migrating = asyncio.create_task(migrate.upgrade(fresh, say=lambda _: told.set()))
+        await asyncio.wait_for(told.wait(), 15)
+        await transaction.rollback()
+        await migrating
+    assert await shape_of(fresh) == await shape_of(url)
+
+
 async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, UUID]:
     """A database as the first version left it: a job in every state, and a worker."""
     await migrate.upgrade(url, revision="0001")
@@ -104,6 +170,8 @@ async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> 
         "INSERT INTO holdfast.worker (id, name, registered_at, seen_at) VALUES ($1, 'old', now(), now())",
         worker,
     )
+    # Today's statements write it.
+    await fetch(url, "ALTER TABLE holdfast.ready ADD COLUMN type text")
     with monkeypatch.context() as as_before:
         as_before.setattr(version, "head", lambda: "0001")
         async with opened(url) as store:
@@ -113,6 +181,7 @@ async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> 
             running = await running_job(store, worker=worker)
             ended = await running_job(store, worker=worker)
             await settle(store, ended)
+    await fetch(url, "ALTER TABLE holdfast.ready DROP COLUMN type")
     return {"SCHEDULED": waiting, "DELAYED": delayed, "PENDING": pending, "RUNNING": running.id, "COMPLETED": ended.id}
 
 
@@ -165,6 +234,44 @@ async def test_a_database_without_keys_is_given_a_place_for_them(new_database: N
         new = NewKey(id=uuid4(), name="ci", scopes=frozenset({Scope.READ}), digest=bytes(32))
         added = await store.add_key(new)
         assert await store.read_keys() == [added]
+
+
+async def test_the_sequence_is_not_set_back_behind_a_program_at_work(new_database: NewDatabase) -> None:
+    """0004: whoever has drawn from it, and has not committed, is waited for; nobody draws while it is set."""
+    fresh = new_database()
+    await migrate.upgrade(fresh, revision="0003")
+    async with connected(fresh) as program:
+        await program.execute("BEGIN")
+        await program.execute("SELECT nextval('holdfast.job_seq') FROM generate_series(1, 100)")
+        migration = asyncio.create_task(migrate.upgrade(fresh))
+        await somebody_waits_for_a_lock(fresh)
+        last = await program.fetchval("SELECT max(nextval('holdfast.job_seq')) FROM generate_series(1, 100)")
+        await program.execute("COMMIT")
+    await migration
+    (row,) = await fetch(fresh, "SELECT nextval('holdfast.job_seq') AS next")
+    assert row["next"] > last
+
+
+async def test_a_sequence_that_was_set_back_is_put_right(new_database: NewDatabase) -> None:
+    """0006: above every number and every place that is in use."""
+    fresh = new_database()
+    await migrate.upgrade(fresh, revision="0004")
+    await fetch_script(
+        fresh,
+        """
+        INSERT INTO holdfast.job (
+            seq, id, type, queue, priority, depth, payload, is_json, created_at, max_attempts, visibility_seconds,
+            lifetime_seconds
+        ) VALUES (500, gen_random_uuid(), 'example', 'default', 2, 0, '{}', true, now(), 3, 300, 604800);
+        INSERT INTO holdfast.ready (
+            job, place, scheduled_at, lifetime_ends_at, version, attempt, replays, priority, is_fragile, has_dependents,
+            queue
+        ) VALUES (500, 900, now(), now() + interval '7 days', 0, 0, 0, 2, false, false, 'default');
+        """,
+    )
+    await migrate.upgrade(fresh)
+    (row,) = await fetch(fresh, "SELECT nextval('holdfast.job_seq') AS next")
+    assert row["next"] == 901
 
 
 @pytest.mark.parametrize("by", ["asyncpg", "psql"])

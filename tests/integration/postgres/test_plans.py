@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from holdfast.stores.postgres import PostgresStore, cursors, migrate
+from holdfast.stores.postgres import PostgresStore, migrate
 from holdfast.stores.postgres.database import PLANNER
 from holdfast.testing import ManualClock
 from tests.conftest import NewDatabase
@@ -29,6 +29,8 @@ Connection = psycopg.Connection[Any]
 # By design these walk over more than they answer with: lists over up to a budget of jobs, the telling of dependents
 # over the edges of the jobs that ended.
 SORTED = ("candidates AS MATERIALIZED", "AND is_open ORDER BY parent, child")
+WALKED = "running"
+"""As many rows as there are slots: walked over by what is rare."""
 FETCHED_ROWS = 30_000
 """More than the workload needs of any table, less than one walk over one of the large ones."""
 
@@ -96,6 +98,8 @@ def nodes_of(plan: Node, path: tuple[Node, ...] = ()) -> Iterator[tuple[Node, tu
 
 def problem_of(statement: Statement, node: Node, path: tuple[Node, ...]) -> str | None:
     if node.get("Relation Name") not in FILLED or node["Node Type"] == "ModifyTable":
+        return None
+    if node["Relation Name"] == WALKED and not {"Index Cond", "Recheck Cond", "TID Cond"} & node.keys():
         return None
     if node["Node Type"] == "Seq Scan":
         return "reads the whole table"
@@ -175,11 +179,7 @@ def rows_read(url: str) -> dict[str, tuple[int, int]]:
     return {name: (walked, fetched) for name, walked, fetched in rows if name in FILLED}
 
 
-async def test_every_statement_runs_on_index_lookups_whatever_the_statistics_say(
-    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Every claim looks for its floor, so that this statement is seen, too.
-    monkeypatch.setattr(cursors, "REFRESH_SECONDS", 0.0)
+async def test_every_statement_runs_on_index_lookups_whatever_the_statistics_say(new_database: NewDatabase) -> None:
     url = await migrated(new_database())
     run(url, FILL)
     before = rows_read(url)
@@ -187,8 +187,9 @@ async def test_every_statement_runs_on_index_lookups_whatever_the_statistics_say
     after = rows_read(url)
     lists = await watch(url, is_pooled=False, with_lists=True)
     assert len(statements[False]) > 50, "the workload is not what it was"
-    assert {name: walked - before[name][0] for name, (walked, _) in after.items()} == dict.fromkeys(FILLED, 0)
-    fetched = {name: count - before[name][1] for name, (_, count) in after.items()}
+    walked = {name: rows - before[name][0] for name, (rows, _) in after.items() if name != WALKED}
+    assert not any(walked.values()), walked
+    fetched = {name: count - before[name][1] for name, (_, count) in after.items() if name != WALKED}
     assert max(fetched.values()) < FETCHED_ROWS, fetched
     problems: list[str] = []
     for statistics, command in (
@@ -208,10 +209,9 @@ async def test_every_statement_runs_on_index_lookups_whatever_the_statistics_say
 
 @pytest.mark.parametrize("command", ["SELECT", "VACUUM ANALYZE"])
 async def test_plans_made_while_the_tables_are_empty_are_good_when_they_are_not(
-    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch, command: str
+    new_database: NewDatabase, command: str
 ) -> None:
     """A connection keeps a plan that it made on its first day."""
-    monkeypatch.setattr(cursors, "REFRESH_SECONDS", 0.0)
     url = await migrated(new_database())
     used = await migrated(new_database())
     statements = await watch(used, is_pooled=False, with_lists=False)

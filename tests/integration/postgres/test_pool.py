@@ -269,3 +269,18 @@ async def test_whoever_uses_a_connection_when_the_pool_is_closed_is_told_so(door
     await pool.close()
     with pytest.raises(asyncpg.PostgresConnectionError):
         await soon(task)
+
+
+async def test_after_an_answer_that_did_not_come_no_idle_connection_is_used_again(door: Door) -> None:
+    pool = Pool(door.connect, size=5)
+    first, second = await pool.take(), await pool.take()
+    pool.give(first, is_clean=True)
+    pool.give(second, is_clean=True)
+
+    async def ask(connection: Any) -> None:
+        await connection.fetch("SELECT pg_sleep(60)", timeout=0.05)
+
+    with pytest.raises(TimeoutError):
+        await pool.lend(ask)
+    assert await pool.take() not in (first, second)
+    await pool.close()

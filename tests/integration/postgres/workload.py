@@ -31,7 +31,6 @@ QUEUE = "workload"
 
 
 async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
-    """Needs cursors that are refreshed at every claim, so that claim_floor runs."""
     worker = await register(store)
     await submit_everything(store)
     jobs = await claim(store, worker, queues=(QUEUE,), limit=BATCH)
@@ -39,6 +38,7 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     again = new_claim(worker, queues=(QUEUE, "queue-1"), limit=BATCH)
     claimed = await store.claim(again)
     assert await store.claim(new_claim(worker, **{**fields_of(again), "is_repeat": True})) == claimed
+    await store._floors.refresh()
     await hold(store, worker, jobs)
     await settle_everything(store, jobs)
     await manage(store, claimed)

@@ -14,6 +14,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from holdfast.core.commands import Claim, Completed, Settled, Settlement
+from holdfast.core.payload import Payload
 from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore
 from holdfast.testing.factories import new_job, read_counts, register, submit_jobs, submit_one
@@ -73,6 +74,20 @@ async def submit_forever(store: SQLiteStore) -> None:
     await asyncio.gather(*(one_by_one() for _ in range(5)))
 
 
+async def submit_large(store: SQLiteStore, count: str) -> None:
+    """Without a pause, and reading meanwhile."""
+    writing = asyncio.gather(*(_submit_large(store, int(count)) for _ in range(4)))
+    while not writing.done():
+        await read_counts(store)
+        await asyncio.sleep(0.002)
+    await writing
+
+
+async def _submit_large(store: SQLiteStore, count: int) -> None:
+    for _ in range(count):
+        await submit_one(store, payload=Payload.of("x" * 100_000))
+
+
 async def opened(store: SQLiteStore) -> None:
     say(await submit_one(store))
 
@@ -90,7 +105,7 @@ async def main(role: str, path: str, *arguments: str) -> None:
     await store.close()
 
 
-ROLES: Final = {one.__name__: one for one in (submit, work, submit_forever, opened, submit_after)}
+ROLES: Final = {one.__name__: one for one in (submit, work, submit_forever, submit_large, opened, submit_after)}
 
 
 def ids(lines: Sequence[str]) -> list[UUID]:

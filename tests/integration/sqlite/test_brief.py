@@ -12,9 +12,7 @@ import pytest
 
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.payload import Payload
-from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore
-from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES
 from holdfast.stores.sqlite.writer import Writer
 
 
@@ -84,16 +82,3 @@ async def test_a_writer_elsewhere_is_waited_for_without_holding_the_loop(store: 
     other.close()
     (answer,) = await submitting
     assert isinstance(answer, tuple)
-
-
-async def test_the_log_is_copied_into_the_file_and_does_not_grow_without_end(store: SQLiteStore) -> None:
-    """Three times what should lie between two checkpoints is written, by submits that are all brief."""
-    jobs = 0
-    while jobs < 3 * CHECKPOINT_PAGES:
-        await store.submit([one(payload_bytes=3500) for _ in range(50)])
-        jobs += 50
-    # A checkpoint has made room: the log is not as long as all that was written.
-    (queue,) = await store.read_queues()
-    assert queue.counts[State.SCHEDULED] == jobs
-    pages = Path(f"{store.path}-wal").stat().st_size / 4096
-    assert pages < 2 * CHECKPOINT_PAGES

@@ -130,9 +130,12 @@ async def file_of_version(version: int, path: Path, monkeypatch: pytest.MonkeyPa
         as_before.setattr(schema, "_migrations", lambda: first)
         store = SQLiteStore(path)
         await store.open()
+        # Today's statements write it.
+        await store._write(lambda tx: tx.cursor.execute("ALTER TABLE holdfast_ready ADD COLUMN type TEXT"))
         job_id = await submit_one(store, tags={"a": "b"}, key="k")
         await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE holdfast_ready DROP COLUMN type")
         worker = (UUID(int=1).bytes, "old")
         connection.execute("INSERT INTO holdfast_worker (id, name, registered_at, seen_at) VALUES (?, ?, 0, 0)", worker)
     return job_id
@@ -146,7 +149,7 @@ def shape_of(path: Path) -> set[tuple[str, str]]:
         return columns | set(indexes)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_file_of_an_earlier_version_keeps_its_data(
     path: Path, tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:

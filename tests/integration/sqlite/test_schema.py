@@ -101,7 +101,7 @@ async def test_a_statement_reads_no_large_table_from_end_to_end(store: SQLiteSto
 
 def _is_bounded(step: str, name: str) -> bool:
     table = step.split()[1]
-    walks_in_order = name.startswith(("page.", "edges.take_marks")) and "TEMP B-TREE" not in step
+    walks_in_order = name.startswith(("page.", "edges.find_marks")) and "TEMP B-TREE" not in step
     return table in SMALL or not table.startswith("holdfast_") or walks_in_order
 
 

@@ -1,6 +1,8 @@
 """Sleeping until there is work: in this process, and across processes."""
 
 import asyncio
+import os
+import resource
 import time
 from pathlib import Path
 
@@ -41,6 +43,22 @@ async def test_where_the_system_tells_nothing_the_log_is_looked_at(path: Path, m
 
     monkeypatch.setattr(wake, "FileChanges", refuse)
     await wakes_by_another_process(path)
+
+
+async def test_more_than_a_thousand_open_files_are_no_reason_not_to_be_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wake, "TOLD_POLL_SECONDS", 2 * PLENTY_SECONDS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
+    descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert max(descriptors) >= 1024
+        await wakes_by_another_process(path)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def wakes_by_another_process(path: Path) -> None:

@@ -139,10 +139,11 @@ async def test_heartbeats_never_hand_back_what_was_just_claimed(world: World) ->
 @on("sqlite")
 @pytest.mark.parametrize("_round", range(3))
 async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed_since(
-    world: World, caplog: pytest.LogCaptureFixture, _round: int
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, _round: int
 ) -> None:
     """Another process holds the file for so long that a heartbeat is given up. The claim after it, and what is left of
     the heartbeat, then wait for the file together, and either may get it first."""
+    monkeypatch.setattr(SQLiteStore, "standstill", None)  # with that, it would not be given up
     runs: list[UUID] = []
     go_on = asyncio.Event()
 
@@ -158,16 +159,17 @@ async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed
 
     store = Awkward(world.store, wait=listening, claim=note_claim)
     async with world.worker(
-        store=store, tick=Tick(worker_timeout_seconds=2.0), poll_seconds=0.05, grace_seconds=0.0
+        store=store, tick=Tick(worker_timeout_seconds=8.0), poll_seconds=0.05, grace_seconds=0.0
     ) as worker:
         await eventually(claiming.is_set)
+        await two_heartbeats(world, worker.id)
         listening.shut()
         await listening.met.wait()
         job_id = await world.submit("work")
         with closing(sqlite3.connect(world.url.removeprefix("sqlite:///"), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             caplog.clear()
-            await eventually(lambda: "heartbeat: no answer" in caplog.messages)
+            await eventually(lambda: "heartbeat: trying again: no answer" in caplog.messages)
             claiming.clear()
             listening.open()
             await claiming.wait()
@@ -337,7 +339,7 @@ async def test_a_thread_that_timed_out_holds_its_slot_until_it_returns(world: Wo
     first = await world.submit(world.handle(deaf), timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
     async with world.worker(concurrency=3) as worker:
         assert (await world.until(first)).state is State.DEAD_LETTER
-        await eventually(lambda: len(slots_of(worker).executor.stuck) == 1)
+        await eventually(lambda: len(slots_of(worker).executor.stuck()) == 1)
         second = await world.submit(world.handle(next_one))
         await world.until(second)
         assert len(slots_of(worker).executor.running) == 1
@@ -355,7 +357,7 @@ async def test_a_worker_whose_slots_are_stuck_stops_and_names_the_handlers(
         release.wait()
 
     job_id = await world.submit(world.handle(deaf), timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
-    worker = world.new_worker(concurrency=2)
+    worker = world.new_worker(concurrency=2, grace_seconds=0.2)
     try:
         with pytest.raises(WorkerStuck, match="deaf"):
             await worker.run()
@@ -386,3 +388,31 @@ async def test_a_lease_is_extended_as_long_as_its_handler_runs(world: World) -> 
                 await asyncio.sleep(0.02)
         go_on.set()
         assert (await world.until(job_id)).attempt == 1
+
+
+async def test_threads_that_were_ended_have_the_grace_time_to_return(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All slots are held by them for a while; they return, and the worker goes on."""
+    monkeypatch.setattr("holdfast.worker.worker.LOOK_SECONDS", 0.02)
+    release = threading.Event()
+
+    def slow() -> None:
+        release.wait()
+
+    async def quick() -> None:
+        return None
+
+    world.handle(slow), world.handle(quick)
+    jobs = [
+        await world.submit("slow", timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1)) for _ in range(2)
+    ]
+    async with world.worker(concurrency=2, grace_seconds=30.0) as worker:
+        try:
+            for job_id in jobs:
+                await world.until(job_id)
+            assert len(slots_of(worker).executor.stuck()) == 2
+            await asyncio.sleep(0.2)  # ten looks
+        finally:
+            release.set()
+        assert (await world.until(await world.submit("quick"))).state is State.COMPLETED

@@ -119,7 +119,7 @@ async def test_what_a_coroutine_says_after_its_timeout_changes_nothing(world: Wo
 
 
 async def take_over_when_settled(world: World, worker: Worker) -> ClaimedJob:
-    await eventually(lambda: len(slots_of(worker).executor.stuck) == 1)
+    await eventually(lambda: len(slots_of(worker).executor.stuck()) == 1)
     return await take_over(world)
 
 
@@ -252,7 +252,7 @@ async def test_the_time_of_middleware_counts_into_the_timeout_of_a_thread(world:
         job = await world.until(job_id)
         await told.wait()
         await eventually(lambda: not slots_of(worker).executor.running)
-        assert not slots_of(worker).executor.stuck
+        assert not slots_of(worker).executor.stuck()
     assert job.failure is not None
     assert (job.state, job.failure.category) == (State.DEAD_LETTER, Category.TIMEOUT)
     assert ran == ([] if is_before else ["work"])

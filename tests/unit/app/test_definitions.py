@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,9 +184,9 @@ def test_an_app_that_cannot_be_is_refused(options: Any, says: str) -> None:
 def test_the_url_comes_from_the_environment_or_is_a_file_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_URL", "memory://")
     assert Holdfast().url == "memory://"
-    assert Holdfast("sqlite:///other.db").url == "sqlite:///other.db"
+    assert Holdfast("sqlite:///other.db").url == f"sqlite:///{Path.cwd() / 'other.db'}"
     monkeypatch.delenv("HOLDFAST_URL")
-    assert Holdfast().url == "sqlite:///holdfast.db"
+    assert Holdfast().url == f"sqlite:///{Path.cwd() / 'holdfast.db'}"
 
 
 def test_an_app_shows_no_password() -> None:

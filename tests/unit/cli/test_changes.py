@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from holdfast.cli.changes import Changes
-from holdfast.cli.supervisor import VARIABLE, child_of, ended
+from holdfast.cli.supervisor import SERVING, VARIABLE, Supervised, child_of, ended
 
 
 def touch(path: Path, time_ns: int) -> None:
@@ -41,6 +41,19 @@ def test_how_a_process_ended_is_said_by_name() -> None:
 
 
 def test_a_child_knows_its_number_and_its_own_children_do_not() -> None:
-    os.environ[VARIABLE] = "17:2"
-    assert child_of() == (17, 2)
+    sign, theirs = os.pipe()
+    os.environ[VARIABLE] = f"17:2:{theirs}"
+    child = child_of()
+    assert child == Supervised(17, 2, theirs)
     assert child_of() is None
+    child.say(SERVING)
+    assert os.read(sign, 10) == SERVING
+    os.close(sign)
+    os.close(theirs)
+
+
+def test_a_child_to_which_nobody_listens_says_nothing() -> None:
+    os.environ[VARIABLE] = "17:2"
+    child = child_of()
+    assert child == Supervised(17, 2)
+    child.say(SERVING)

@@ -55,7 +55,7 @@ def test_a_url_that_names_no_place_is_refused_with_the_remedy(url: str, remedy: 
 @pytest.mark.parametrize(
     ("store_url", "expected"),
     [
-        ("sqlite:///jobs.db", "jobs.db-logs"),
+        ("sqlite:///jobs.db", str(Path.cwd() / "jobs.db-logs")),
         ("sqlite:////var/jobs.db", "/var/jobs.db-logs"),
         ("postgresql://somebody:secret@host/database", "./holdfast-logs"),
         ("memory://", "memory://"),

@@ -57,6 +57,7 @@ from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, 
 from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
@@ -74,6 +75,7 @@ class SystemClock:
 
 class MemoryStore:
     submit_lanes: Final = 1
+    standstill: Final = None
 
     def __init__(
         self,
@@ -97,6 +99,8 @@ class MemoryStore:
     def _run(self, verb: Callable[[MemoryTransaction], Coroutine[Any, Any, Answer]]) -> Answer:
         tx = MemoryTransaction(self._tables, self._clock.now())
         answer = run_now(verb(tx))
+        if tx.marked:
+            run_now(propagate(tx))
         self._wakeups.wake(tx.awakened)
         return answer
 
@@ -174,6 +178,7 @@ class MemoryStore:
             previous_attempt_id=record.last_token,
             checkpoint=note.checkpoint if note else None,
             encoded_options=job.encoded_options,
+            was_reclaimed=record.is_fragile,
         )
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:

@@ -65,12 +65,16 @@ class MemoryTransaction:
         self.now = now
         self.awakened: set[str] = set()
         """Queues in which jobs became claimable."""
+        self.marked: set[int] = set()
 
     # jobs
 
     async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
         records = self.tables.records
         return {seq: records[seq] for seq in seqs if seq in records}
+
+    async def lock_free(self, seqs: Collection[int]) -> tuple[dict[int, Record], set[int]]:
+        return await self.lock(seqs), set()
 
     async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]:
         seqs = self.tables.seqs
@@ -174,12 +178,15 @@ class MemoryTransaction:
 
     async def mark(self, seqs: Collection[int]) -> None:
         self.tables.marks.update(dict.fromkeys(seqs))
+        self.marked.update(seqs)
 
-    async def take_marks(self, *, limit: int) -> list[int]:
-        taken = sorted(self.tables.marks)[:limit]
-        for seq in taken:
-            del self.tables.marks[seq]
-        return taken
+    async def unmark(self, seqs: Collection[int]) -> None:
+        for seq in seqs:
+            self.tables.marks.pop(seq, None)
+        self.marked.difference_update(seqs)
+
+    async def find_marks(self, *, limit: int) -> list[int]:
+        return sorted(self.tables.marks)[:limit]
 
     # slots
 
@@ -229,20 +236,23 @@ class MemoryTransaction:
         return [r for r in self.leases_of(owner) if (r.seq, r.token) not in known and r.token not in claiming]
 
     async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
-        lost = [worker.id for worker in self.tables.workers.values() if worker.is_lost]
-        found = [record for owner in lost for record in self.leases_of(owner)]
+        live = {worker.id for worker in self.tables.workers.values() if not worker.is_lost}
+        found = [r for r in self.tables.records.values() if r.state is State.RUNNING and r.owner not in live]
         return sorted(found, key=lambda record: record.seq)[:limit]
 
     async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
-        latest = self.now - timedelta(seconds=timeout_seconds)
+        timeout = timedelta(seconds=timeout_seconds)
         for worker in self.tables.workers.values():
-            if worker.seen_at < latest:
+            # One that was seen in the future was seen before the clock was put back.
+            if abs(self.now - worker.seen_at) > timeout:
                 worker.is_lost = True
 
     async def beat(self, *, timeout_seconds: float) -> datetime:
         tables = self.tables
-        gap = timedelta(seconds=timeout_seconds / 2)
-        if tables.last_tick_at is None or tables.silence_counts_from is None or self.now - tables.last_tick_at > gap:
+        longest = timedelta(seconds=timeout_seconds / 2)
+        # A tick in the future was before the clock was put back.
+        is_gap = tables.last_tick_at is None or not timedelta(0) <= self.now - tables.last_tick_at <= longest
+        if is_gap or tables.silence_counts_from is None:
             tables.silence_counts_from = self.now + timedelta(seconds=timeout_seconds)
         tables.last_tick_at = self.now
         return tables.silence_counts_from
@@ -254,7 +264,7 @@ class MemoryTransaction:
         self._remove_workers()
         self._remove_slots(tick.batch)
         keyed = {holder.job_id for holder in tables.keys.values()}
-        needed = {e.parent for e in tables.edges.values() if not tables.records[e.child].state.is_terminal}
+        needed = {e.parent for e in tables.edges.values() if self._may_run(tables.records[e.child])}
         removable = [
             record
             for record in tables.records.values()
@@ -264,6 +274,10 @@ class MemoryTransaction:
         for record in removable[: tick.batch]:
             self._remove(record)
         return len(removable[: tick.batch])
+
+    def _may_run(self, record: Record) -> bool:
+        """It is live, or would be if it was replayed: then it reads what it waited for."""
+        return not record.state.is_terminal or record.state.is_replayable
 
     def _is_past_retention(self, record: Record, tick: Tick) -> bool:
         if record.completed_at is None or record.seq in self.tables.marks:

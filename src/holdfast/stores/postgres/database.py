@@ -5,32 +5,45 @@ connection of its own and may be off. So all of it works behind a pooler in tran
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
-from holdfast.core.errors import SchemaMismatch, SchemaMissing, Unavailable
+from holdfast.core.errors import HoldfastError, SchemaMismatch, SchemaMissing, Unavailable
 from holdfast.core.ports import Clock
 from holdfast.stores.postgres import version
 from holdfast.stores.postgres.connections import AsyncpgExecutor, open_connection
 from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translate
+from holdfast.stores.postgres.locks import TELLING_BRIEFLY, Held, Waiting
 from holdfast.stores.postgres.pool import Pool
 from holdfast.stores.postgres.rows import Row
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.sweeps import Sweeps
+from holdfast.stores.postgres.telling import Retelling
 from holdfast.stores.postgres.transaction import Executor, PostgresTransaction
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
+from holdfast.stores.verbs.change import MARKS_A_CALL, next_step, tell
 from holdfast.stores.wakeup import Wakeups
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 Verb = Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]
+VerbForEach = Callable[[PostgresTransaction, list[Item]], Coroutine[Any, Any, Sequence[Answer]]]
 
 TRIES: Final = 5
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
+STATEMENT_TIMEOUT_SECONDS: Final = 20.0
+"""For what is one statement, and takes milliseconds: an answer that never comes is asked for again before long."""
 POOL_SIZE: Final = 10
+KEY_PATIENCE_SECONDS: Final = 0.5
+LONE_PATIENCE_SECONDS: Final = 3.0
+FIRST_PAUSE_SECONDS: Final = 0.005
+LONGEST_PAUSE_SECONDS: Final = 0.1
+"""How long a key that somebody else holds is tried for, beside others and alone, and the pauses between tries."""
 CHANNEL: Final = "holdfast"
 NOTIFY: Final = "SELECT pg_notify($1::text, payload) FROM unnest($2::text[]) AS g (payload)"
 # Of a notification by itself nothing need reach the disk.
@@ -59,7 +72,18 @@ BEGIN: Final = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '20s'; "
     "SET LOCAL statement_timeout = '60s'"
 )
+NOT_SYNCHRONOUS: Final = "SET LOCAL synchronous_commit = off"
 BEGIN_POOLED: Final = "; ".join((BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in PLANNER.items())))
+
+
+class Told(NamedTuple):
+    """What became of marks."""
+
+    done: int
+    held: set[int]
+    """Somebody holds the job, or a dependent."""
+    left: set[int]
+    """Not tried, or in vain."""
 
 
 class Database:
@@ -84,9 +108,12 @@ class Database:
         self._pool: Pool | None = None
         self._wakeups = Wakeups()
         self._notifier = Notifier(self._send_notifications)
+        self._retelling = Retelling(self._retell)
         self.sql = Statements(schema)
         self.sweeps = Sweeps()
         self.channel = f"{CHANNEL}_{schema}"[:MAX_IDENTIFIER_CHARACTERS]
+        self.on_lost: Callable[[], None] = _nothing
+        """Called when a connection has ended: the next one may be to another server."""
         self.listener = Listener(self._connect_plainly, self.channel, self._wakeups)
 
     # connections
@@ -97,7 +124,11 @@ class Database:
         return {"statement_cache_size": 0}
 
     async def _connect_plainly(self) -> asyncpg.Connection:
-        return await open_connection(self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments())
+        connection = await open_connection(
+            self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments()
+        )
+        connection.add_termination_listener(lambda _: self.on_lost())
+        return connection
 
     async def connect(self) -> asyncpg.Connection:
         """With the types that our statements use known: else the first statement on it would wait for that."""
@@ -137,6 +168,7 @@ class Database:
 
     async def close(self) -> None:
         await self.listener.close()
+        await self._retelling.close()
         await self._notifier.close()
         if self._pool is not None:
             pool, self._pool = self._pool, None
@@ -149,11 +181,133 @@ class Database:
 
     async def fetch(self, sql: str, *arguments: Any) -> Sequence[Row]:
         """One statement, committed by itself."""
-        return await self.use(lambda connection: connection.fetch(sql, *arguments))
+        return await self.use(lambda connection: connection.fetch(sql, *arguments, timeout=STATEMENT_TIMEOUT_SECONDS))
 
-    async def transact(self, verb: Verb[Answer]) -> Answer:
-        """A verb in a transaction of its own."""
-        return await self.use(lambda connection: self.transact_once(connection, verb))
+    async def transact(self, verb: Verb[Answer], *, may_wait: bool = True) -> Answer:
+        """A verb in a transaction of its own; then the dependents of what it ended are told, in others.
+
+        ``Held`` where somebody else's transaction holds what it needs, without ``may_wait`` at once.
+        """
+        waiting = Waiting(may_wait=may_wait)
+        for tries_left in reversed(range(TRIES)):
+            try:
+                answer, marked = await self.use(lambda connection: self.transact_once(connection, verb, waiting))
+            except Held as held:
+                if not tries_left or not waiting.learn(held):
+                    raise
+            else:
+                if marked:
+                    await self.tell_now(marked)
+                return answer
+        raise AssertionError("the last try returns or raises")
+
+    async def transact_each(
+        self,
+        items: Sequence[Item],
+        verb: VerbForEach[Item, Answer],
+        *,
+        names_of: Callable[[Item], set[object]],
+        may_wait: bool = True,
+    ) -> list[Answer | Unavailable]:
+        """A verb that answers item by item. Those that somebody holds are answered with Unavailable; the others go on.
+
+        ``names_of`` says which jobs and keys an item needs, as far as it names them. Most who hold a key are submitting
+        the same job, and are done in a moment: what needs it is tried again for a while, between tries without a
+        connection.
+        """
+        answers: dict[int, Answer | Unavailable] = {}
+        left = dict(enumerate(items))
+        ends_at = time.monotonic() + (KEY_PATIENCE_SECONDS if len(items) > 1 else LONE_PATIENCE_SECONDS)
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while left:
+            held = await self._transact_free(left, answers, verb, names_of, may_wait=may_wait)
+            answers.update(held)
+            left = {index: items[index] for index, error in held.items() if error.is_key}
+            if time.monotonic() + pause_seconds > ends_at:
+                break
+            if left:
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+        return [answers[index] for index in range(len(items))]
+
+    async def _transact_free(
+        self,
+        left: dict[int, Item],
+        answers: dict[int, Answer | Unavailable],
+        verb: VerbForEach[Item, Answer],
+        names_of: Callable[[Item], set[object]],
+        *,
+        may_wait: bool,
+    ) -> dict[int, Held]:
+        """All that nobody holds up, in few transactions. Returns the rest."""
+        held: dict[int, Held] = {}
+        while left:
+            chosen = list(left.values())
+            try:
+                given = await self.transact(
+                    lambda tx, chosen=chosen: verb(tx, chosen),  # type: ignore[misc]
+                    may_wait=may_wait,
+                )
+            except Held as error:
+                named = [index for index, item in left.items() if error.names & names_of(item)]
+                if not named and len(left) > 1:
+                    # It is one of many keys, or something behind one of them, which none of them names.
+                    indexes = list(left)
+                    middle = len(indexes) // 2
+                    for half in (indexes[:middle], indexes[middle:]):
+                        items = {index: left[index] for index in half}
+                        held |= await self._transact_free(items, answers, verb, names_of, may_wait=may_wait)
+                    return held
+                for index in named or list(left):
+                    held[index] = error
+                    del left[index]
+            else:
+                answers.update(zip(left, given, strict=True))
+                break
+        return held
+
+    async def tell_now(self, marked: Collection[int]) -> None:
+        """Tell the dependents of jobs that have just ended. Those that somebody holds are told a moment later."""
+        told = await self.tell(marked, may_wait=True)
+        self._retelling.add(told.held)
+
+    async def _retell(self, marked: Collection[int]) -> set[int]:
+        return (await self.tell(marked)).held
+
+    async def tell(self, marked: Collection[int], *, may_wait: bool = False, limit: int = MARKS_A_CALL) -> Told:
+        """Tell the dependents of jobs that ended, a transaction a step.
+
+        The marks are durable: whatever goes wrong here, or is held by somebody else, is left to tick.
+        """
+        left, held, told, done = set(marked), set[int](), 0, 0
+        while left and told < limit:
+            step = next_step(left, told=told, limit=limit)
+            told += len(step)
+            try:
+                done_now, held_now, marked_now = await self._tell_once(
+                    step, may_wait=may_wait and self._retelling.may_wait()
+                )
+            except HoldfastError:
+                break
+            done += done_now
+            held |= held_now
+            left = (left - set(step)) | marked_now
+        return Told(done, held, left)
+
+    async def _tell_once(self, step: Sequence[int], *, may_wait: bool) -> tuple[int, set[int], set[int]]:
+        waiting = Waiting(patience=TELLING_BRIEFLY)
+        try:
+            (done, held), marked = await self.use(
+                # What a crash of the server forgets, its marks still say.
+                lambda connection: self.transact_once(
+                    connection, lambda tx: tell(tx, step, may_wait=may_wait), waiting, may_be_forgotten=True
+                )
+            )
+        except Held as error:
+            if error.has_waited:
+                self._retelling.waited_in_vain()
+            return await self._tell_once(step, may_wait=False)
+        return done, held, marked
 
     async def use(self, work: Callable[[Any], Coroutine[Any, Any, Answer]]) -> Answer:
         """Work on a connection; again after a deadlock, or when a simultaneous repeat was first."""
@@ -172,12 +326,15 @@ class Database:
                 raise translation from error
         raise AssertionError("the last try returns or raises")
 
-    async def transact_once(self, connection: Any, verb: Verb[Answer]) -> Answer:
-        """On a connection that ``use`` has lent."""
-        await connection.execute(BEGIN if self._is_prepared else BEGIN_POOLED)
+    async def transact_once(
+        self, connection: Any, verb: Verb[Answer], waiting: Waiting | None = None, *, may_be_forgotten: bool = False
+    ) -> tuple[Answer, set[int]]:
+        """On a connection that ``use`` has lent. Also returns which jobs have left marks."""
+        begin = BEGIN if self._is_prepared else BEGIN_POOLED
+        await connection.execute(f"{begin}; {NOT_SYNCHRONOUS}" if may_be_forgotten else begin)
         try:
             now = self.now or await connection.fetchval("SELECT clock_timestamp()")
-            tx = self.transaction(AsyncpgExecutor(connection), now)
+            tx = self.transaction(AsyncpgExecutor(connection), now, waiting or Waiting())
             answer = await verb(tx)
             await connection.execute("COMMIT")
         except Exception:
@@ -185,11 +342,13 @@ class Database:
             if not connection.is_closed():
                 await connection.execute("ROLLBACK")
             raise
+        for note in tx.after_commit:
+            note()
         self.announce(tx.awakened)
-        return answer
+        return answer, tx.marked
 
-    def transaction(self, executor: Executor, now: datetime) -> PostgresTransaction:
-        return PostgresTransaction(executor, self.sql, now, self.sweeps)
+    def transaction(self, executor: Executor, now: datetime, waiting: Waiting) -> PostgresTransaction:
+        return PostgresTransaction(executor, self.sql, now, self.sweeps, waiting)
 
     # waking
 
@@ -199,6 +358,10 @@ class Database:
             self._wakeups.wake(queues)
             if self._is_notifying and not is_told:
                 self._notifier.announce(queues)
+
+    def wake(self, queues: Collection[str]) -> None:
+        """Whoever waits for work in these queues here; other processes have found out for themselves."""
+        self._wakeups.wake(queues)
 
     def may_tell(self) -> bool:
         """Whether the next statement may tell other processes of its job itself."""
@@ -221,6 +384,10 @@ class Database:
                 return await self._wakeups.next(queues)
         except TimeoutError:
             return False
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 async def _learn_types(connection: Any) -> None:

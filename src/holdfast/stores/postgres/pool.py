@@ -9,6 +9,8 @@ P2. They are served in the order they came.
 P3. That no other can be opened is the error of those who wait only where none is open: of all, or, while others are
     still being opened, of the one who has waited longest. Else one will be given back, and opening is tried again.
 P4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
+P5. Where an answer did not come in time, the idle connections are not used again either: a network that swallowed one
+    has most often swallowed all, and each would cost its next user the whole time once more.
 """
 
 import asyncio
@@ -50,6 +52,8 @@ class Pool:
         except Exception as error:
             # A refusal by the server leaves the connection in order; anything else may not have.
             is_clean = getattr(error, "sqlstate", None) is not None or isinstance(error, HoldfastError)
+            if isinstance(error, TimeoutError):
+                self._retire_idle()
             raise
         finally:
             # One that was closed meanwhile cannot be asked anything.
@@ -135,10 +139,17 @@ class Pool:
             self._hand_out(connection)
         else:
             # Interrupted half-way: what state it is in is unknown, so nobody gets it again.
-            task = asyncio.get_running_loop().create_task(_retire(connection))
-            self._retiring.add(task)
-            task.add_done_callback(self._retiring.discard)
+            self._retire(connection)
             self._open_for_waiting()
+
+    def _retire_idle(self) -> None:
+        while self._idle:
+            self._retire(self._idle.pop())
+
+    def _retire(self, connection: Any) -> None:
+        task = asyncio.get_running_loop().create_task(_retire(connection))
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
 
     def _hand_out(self, connection: Any) -> None:
         while self._waiting:

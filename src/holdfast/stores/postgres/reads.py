@@ -1,6 +1,7 @@
 """Questions about jobs, queues and workers. Nothing here locks or changes anything."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -123,7 +124,8 @@ class Reader:
             if job is not None
         ]
 
-    async def read_queues(self) -> list[QueueStats]:
+    async def read_queues(self, floors: Mapping[str, int]) -> list[QueueStats]:
+        """``floors``: before which no job waits, by priority and queue. What lies there is dead, and may be much."""
         rows = await self._fetch(
             """
             WITH counts AS MATERIALIZED (
@@ -131,21 +133,27 @@ class Reader:
             ),
             names AS MATERIALIZED (
                 SELECT queue FROM counts UNION SELECT queue FROM {schema}.pause
-            )
-            SELECT n.queue, c.state, c.jobs,
-                EXISTS (SELECT FROM {schema}.pause p WHERE p.queue = n.queue) AS is_paused,
-                (
+            ),
+            oldest AS MATERIALIZED (
+                SELECT n.queue, (
                     SELECT min(first.scheduled_at)
                     FROM generate_series(0, 4) AS lane (priority)
                     CROSS JOIN LATERAL (
                         SELECT r.scheduled_at FROM {schema}.ready r
                         WHERE r.queue = n.queue AND r.priority = lane.priority
+                            AND r.place > coalesce(($1::jsonb ->> (lane.priority || ' ' || n.queue))::bigint, 0)
                         ORDER BY r.place LIMIT 1
                     ) first
-                ) AS oldest_scheduled_at
-            FROM names n LEFT JOIN counts c ON c.queue = n.queue
+                ) AS scheduled_at
+                FROM names n
+            )
+            SELECT n.queue, c.state, c.jobs,
+                EXISTS (SELECT FROM {schema}.pause p WHERE p.queue = n.queue) AS is_paused,
+                n.scheduled_at AS oldest_scheduled_at
+            FROM oldest n LEFT JOIN counts c ON c.queue = n.queue
             ORDER BY n.queue
-            """
+            """,
+            json.dumps(floors),
         )
         found: dict[str, list[Row]] = {}
         for row in rows:
@@ -155,8 +163,12 @@ class Reader:
     async def read_workers(self) -> list[Worker]:
         rows = await self._fetch(
             """
-            SELECT w.*, (SELECT count(*) FROM {schema}.running r WHERE r.owner = w.id) AS running
-            FROM {schema}.worker w ORDER BY w.registered_at, w.id
+            SELECT w.*, coalesce(held.leases, 0) AS running
+            FROM {schema}.worker w
+            LEFT JOIN (
+                SELECT r.owner, count(*) AS leases FROM {schema}.running r GROUP BY r.owner
+            ) held ON held.owner = w.id
+            ORDER BY w.registered_at, w.id
             """
         )
         return [

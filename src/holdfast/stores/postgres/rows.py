@@ -128,6 +128,8 @@ def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiri
         options,
         has_dependencies,
         checkpoint,
+        is_fragile,
+        _,
     ) = row.values()
     return ClaimedJob(
         Lease(job_id, seq, token, version, owner, expires_at or expiries[visibility_seconds]),
@@ -143,6 +145,7 @@ def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiri
         last_token,
         checkpoint,
         options,
+        is_fragile,
     )
 
 

@@ -29,6 +29,13 @@ class Statements:
         text = self.fill(_file(f"sql/{name}.sql"))
         return text.replace("{on_conflict}", "ON CONFLICT (id) DO NOTHING")
 
+    def skipping_locked(self, name: str) -> str:
+        """The same statement, but it leaves out what somebody else holds instead of waiting for it."""
+        key = f"{name}, skipping locked"
+        if key not in self._texts:
+            self._texts[key] = self[name].replace("FOR UPDATE", "FOR UPDATE SKIP LOCKED")
+        return self._texts[key]
+
     def fill(self, text: str) -> str:
         """What differs between schemas, and what comes from the transition table, is filled in here."""
         return (

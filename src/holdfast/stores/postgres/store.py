@@ -50,34 +50,39 @@ from holdfast.core.commands import (
     Worker,
     lease_tokens,
 )
-from holdfast.core.errors import WorkerNotFound
+from holdfast.core.errors import Unavailable, WorkerNotFound
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
 from holdfast.stores.postgres import keys, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor
-from holdfast.stores.postgres.cursors import ClaimCursors
+from holdfast.stores.postgres.cursors import Asked, ClaimCursors
 from holdfast.stores.postgres.database import POOL_SIZE, Database
+from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
+from holdfast.stores.postgres.floors import Floors
+from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
 from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order
 from holdfast.stores.postgres.submit import Submits
-from holdfast.stores.postgres.transaction import TALLY_ROWS, PostgresTransaction
+from holdfast.stores.postgres.sweeps import Searches
+from holdfast.stores.postgres.transaction import PostgresTransaction
 from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
-from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
 from holdfast.stores.verbs.settle import settle
 
 Answer = TypeVar("Answer")
+Part = Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]]
 
 COMPLETED: Final = Settled(State.COMPLETED)
 
 
 class PostgresStore:
     submit_lanes: Final = 2
+    standstill: Final = None
 
     def __init__(
         self,
@@ -106,11 +111,14 @@ class PostgresStore:
         self._payload_limit_bytes = payload_limit_bytes
         self._scan_budget = scan_budget
         self._cursors = ClaimCursors()
+        self._floors = Floors(self._database, self._cursors)
+        self._database.on_lost = self._cursors.forget
 
     async def open(self) -> None:
         await self._database.open()
 
     async def close(self) -> None:
+        await self._floors.close()
         await self._database.close()
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
@@ -130,42 +138,54 @@ class PostgresStore:
             rows = await self._database.fetch(self._database.sql["claim_again"], claim.owner, tokens)
             if rows:
                 return all_claimed_from(rows, claim.owner)
-        await self._refresh_cursors(claim)
-        rows = await self._claim_rows(claim)
-        if len(rows) < claim.limit and claim.types is None and self._cursors.is_ahead(claim.queues):
-            self._cursors.go_back(claim.queues)
-            if not rows:
-                rows = await self._claim_rows(claim)
+        asked = self._ask(claim)
+        rows = await self._claim_rows(claim, asked)
+        if not rows and asked.is_ahead:
+            rows = await self._claim_rows(claim, self._ask(claim))
+        self._floors.start()
         return all_claimed_from(rows, claim.owner)
 
-    async def _claim_rows(self, claim: Claim) -> Sequence[Row]:
-        lanes = self._cursors.columns(claim.queues, from_start=claim.types is not None)
+    def _ask(self, claim: Claim) -> Asked:
+        return self._cursors.ask(claim.queues, claim.types, monotonic=time.monotonic())
+
+    async def _claim_rows(self, claim: Claim, asked: Asked) -> Sequence[Row]:
         types = list(claim.types) if claim.types is not None else None
         token_stem = str(claim.nonce)[:-4]
         rows = await self._database.fetch(
-            self._database.sql["claim"], self._database.now, claim.owner, *lanes, claim.limit, types, token_stem
+            self._database.sql["claim"],
+            self._database.now,
+            claim.owner,
+            *asked.columns,
+            claim.limit,
+            types,
+            token_stem,
+            asked.says_seen,
         )
         if rows[0]["job"] is None:
-            if rows[0]["is_known"]:
-                return []
-            raise WorkerNotFound(claim.owner)
+            if not rows[0]["is_known"]:
+                raise WorkerNotFound(claim.owner)
+            self._cursors.took(asked, (), is_short=True)
+            self._cursors.saw(asked, rows[0]["seen"])
+            return []
         rows = in_claim_order(rows, claim.queues)
-        if claim.types is None:
-            self._cursors.advance(rows)
+        self._cursors.took(asked, rows, is_short=len(rows) < claim.limit)
+        if asked.says_seen:
+            self._cursors.saw(asked, next(seen for row in rows if (seen := row["seen"]) is not None))
         return rows
-
-    async def _refresh_cursors(self, claim: Claim) -> None:
-        monotonic = time.monotonic()
-        if self._cursors.is_refresh_due(claim.queues, monotonic=monotonic):
-            rows = await self._database.fetch(self._database.sql["claim_floor"], *self._cursors.floors(claim.queues))
-            self._cursors.refresh(claim.queues, rows, monotonic=monotonic)
 
     # settle
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         answers: dict[int, SettleAnswer] = {}
         plain = [one for one in settlements if one.is_plain_success]
-        done = await self._settle_plain(plain) if plain else set()
+        has_waited = False
+        done: set[tuple[int, UUID]] | None = set()
+        try:
+            if plain:
+                done = await self._settle_plain(plain)
+        except Held:
+            # The verbs find out which of them it is, and do not wait again.
+            has_waited = True
         if done is None:
             if len(plain) == len(settlements):
                 return [COMPLETED] * len(settlements)
@@ -177,22 +197,30 @@ class PostgresStore:
                 answers[index] = COMPLETED
         rest = {index: one for index, one in enumerate(settlements) if index not in answers}
         if rest:
-            settled = await self._database.transact(lambda tx: settle(tx, list(rest.values())))
+            settled = await self._database.transact_each(
+                list(rest.values()), settle, names_of=_names_of_settlement, may_wait=not has_waited
+            )
             answers.update(zip(rest, settled, strict=True))
         return [answers[index] for index in range(len(settlements))]
 
     async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]] | None:
-        """The leases that were valid, and are now settled; None for all of them."""
+        """The leases that were valid, and are now settled; None for all of them. ``Held`` where somebody holds one."""
         by_seq = sorted(settlements, key=lambda one: one.lease.seq)
-        (row,) = await self._database.fetch(
-            self._database.sql["settle"],
-            self._database.now,
-            [one.lease.seq for one in by_seq],
-            [one.lease.token for one in by_seq],
-            given_once([one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq]),
-        )
-        if row["has_dependents"]:
-            await self._database.transact(propagate)
+        try:
+            (row,) = await self._database.fetch(
+                self._database.sql["settle"],
+                self._database.now,
+                [one.lease.seq for one in by_seq],
+                [one.lease.token for one in by_seq],
+                given_once([one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq]),
+                BRIEFLY,
+            )
+        except Unavailable as error:
+            if sqlstate_of(error.__cause__ or error) != LOCK_NOT_AVAILABLE:
+                raise
+            raise Held(has_waited=True) from error
+        if row["marked"]:
+            await self._database.tell_now(row["marked"])
         if row["settled"] == len(settlements):
             return None
         return set(zip(row["jobs"] or (), row["tokens"] or (), strict=True))
@@ -200,12 +228,12 @@ class PostgresStore:
     # leases
 
     async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]:
-        return await self._database.transact(lambda tx: extend(tx, leases))
+        return await self._database.transact_each(leases, extend, names_of=lambda lease: {lease.seq})
 
     async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
         for one in reports:
             require_valid_report(one)
-        return await self._database.transact(lambda tx: report(tx, reports))
+        return await self._database.transact_each(reports, report, names_of=lambda one: {one.lease.seq})
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         rows = await self._database.fetch(
@@ -216,13 +244,18 @@ class PostgresStore:
             [lease.token for lease in heartbeat.held],
             1 - limits.EXTEND_AFTER_FRACTION,
             list(heartbeat.claiming),
+            self._database.sweeps.unknown.is_due(heartbeat.worker),
         )
         is_known = rows[0]["known"] > 0
         valid = {row["token"] for row in rows if row["token"] is not None}
         handed_back = 0
-        if is_known and rows[0]["owned"] > len(valid - heartbeat.claiming):
+        owned = rows[0]["owned"]
+        if owned is not None:
+            self._database.sweeps.unknown.done(heartbeat.worker)
+        if is_known and owned is not None and owned > len(valid - heartbeat.claiming):
             handed_back = await self._database.transact(
-                lambda tx: hand_back_unknown(tx, heartbeat.worker, known=heartbeat.held, claiming=heartbeat.claiming)
+                lambda tx: hand_back_unknown(tx, heartbeat.worker, known=heartbeat.held, claiming=heartbeat.claiming),
+                may_wait=False,
             )
         return HeartbeatAnswer(
             is_known=is_known,
@@ -246,24 +279,21 @@ class PostgresStore:
         await self._database.fetch(sql, worker_id, name, self._database.now, list(queues), list(types))
 
     async def leave(self, worker_id: UUID) -> None:
-        async def verb(tx: PostgresTransaction) -> None:
+        async def hand_back(tx: PostgresTransaction) -> None:
             await hand_back_unknown(tx, worker_id, known=(), claiming=frozenset())
 
-        await self._database.transact(verb)
-        schema = self._database.sql.schema
-        sql = f"""
-            DELETE FROM {schema}.worker w WHERE w.id = $1::uuid
-                AND (SELECT r.job FROM {schema}.running r WHERE r.owner = w.id ORDER BY r.expires_at LIMIT 1) IS NULL
-        """
-        await self._database.fetch(sql, worker_id)
+        await self._database.transact(hand_back, may_wait=False)
+        await self._database.fetch(f"DELETE FROM {self._database.sql.schema}.worker WHERE id = $1::uuid", worker_id)
+        # What a claim got that found the worker still there. One that is later still is for tick.
+        await self._database.transact(hand_back, may_wait=False)
 
     # manage
 
     async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
-        return await self._database.transact(lambda tx: cancel(tx, ids))
+        return _all_free(ids, await self._database.transact_each(ids, cancel, names_of=lambda job_id: {job_id}))
 
     async def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]:
-        return await self._database.transact(lambda tx: replay(tx, ids))
+        return _all_free(ids, await self._database.transact_each(ids, replay, names_of=lambda job_id: {job_id}))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
         require_valid_page(where, limit=limit)
@@ -285,26 +315,93 @@ class PostgresStore:
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
         require_valid_fires(fires)
-        return await self._database.transact(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+
+        async def verb(tx: Transaction, some: Sequence[Fire]) -> list[FireAnswer]:
+            return await fire(tx, some, payload_limit_bytes=self._payload_limit_bytes)
+
+        return await self._database.transact_each(
+            fires, verb, names_of=lambda one: names_of_jobs([one.job] if one.job is not None else [])
+        )
 
     async def tick(self, tick: Tick) -> TickReport:
-        """One statement asks whether there is anything to do; only the parts that have work run."""
+        """One statement asks whether there is anything to do; only the parts that have work run, each by itself."""
         require_valid_tick(tick)
+        sweeps = self._database.sweeps
+        asked = sweeps.begin()
         (row,) = await self._database.fetch(
             self._database.sql["tick"],
             self._database.now,
             tick.worker_timeout_seconds,
-            self._database.sweeps.due.start(),
-            self._database.sweeps.expired.start(),
+            asked.due.start,
+            asked.expired.start,
             tick.completed_retention_seconds,
             tick.dead_retention_seconds,
-            TALLY_ROWS,
+            asked.done_from[0],
             limits.WORKER_RETENTION_SECONDS,
             limits.CRON_RETENTION_SECONDS,
+            sweeps.ticked_at,
+            asked.dead_from[0],
+            sweeps.marks.begin()[0],
         )
-        parts = [part for part in tick_verbs.PARTS if row[part.__name__]]
-        reports = [await self._database.transact(_bound(part, tick)) for part in parts]
+        sweeps.ticked_at = row["now"]
+        searches = sweeps.put_right(asked, row["now"])
+        if not row["due"] and searches.due is asked.due:
+            sweeps.due.finished(asked.due, row["now"])
+        if not row["expired"] and searches.expired is asked.expired:
+            sweeps.expired.finished(asked.expired, row["now"])
+        sweeps.marks.note(row["next_number"])
+        if not row["marks"]:
+            sweeps.marks.finished()
+        owed = "marks" if sweeps.marks.owed(limit=1) else None
+        parts = [
+            part
+            for part in tick_verbs.PARTS
+            if row[part.__name__] or part.__name__ == owed or searches.asks_for(part.__name__, asked)
+        ]
+        reports = await self._run_parts(parts, tick, searches)
+        await self._compact_tally(row["tally_bytes"])
         return tick_verbs.total(reports, quiet_seconds=row["quiet_seconds"])
+
+    async def _run_parts(self, parts: Sequence[Part], tick: Tick, searches: Searches) -> list[TickReport]:
+        """All of them, whatever becomes of the ones before."""
+        reports: list[TickReport] = []
+        problems: list[Exception] = []
+        for part in parts:
+            try:
+                # Never waits for a job: one that somebody holds is the business of a later tick.
+                reports.append(
+                    await self._tell_marks(tick)
+                    if part is tick_verbs.marks
+                    else await self._database.transact(_bound(part, tick, searches), may_wait=False)
+                )
+            except Exception as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
+        return reports
+
+    async def _compact_tally(self, size_bytes: int) -> None:
+        tally = self._database.sweeps.tally
+        if not tally.is_worth_it(size_bytes):
+            return
+        (row,) = await self._database.fetch(self._database.sql["tally_rows"])
+        if row["rows"] < 2 * row["sums"]:
+            tally.is_all_needed(size_bytes)
+            return
+        (answer,) = await self._database.fetch(self._database.sql["tally_compact"], tally.wait_milliseconds)
+        tally.tried(is_done=answer["is_done"])
+
+    async def _tell_marks(self, tick: Tick) -> TickReport:
+        marks = self._database.sweeps.marks
+        again = marks.owed(limit=tick.batch)
+        found = await self._database.transact(lambda tx: tx.find_marks(limit=tick.batch))
+        marked = {*again, *found}
+        told = await self._database.tell(marked, limit=max(tick.batch, len(marked)))
+        marks.told(marked - told.held - told.left)
+        marks.put_off(marked & (told.held | told.left))
+        return TickReport(
+            propagated=told.done, has_more=marks.is_under_way or (told.done > 0 and len(again) == tick.batch)
+        )
 
     # API keys
 
@@ -346,7 +443,11 @@ class PostgresStore:
         return await self._read(lambda reader: reader.read_upstream(job_id))
 
     async def read_queues(self) -> list[QueueStats]:
-        return await self._read(lambda reader: reader.read_queues())
+        floors = self._cursors.floors()
+        found = await self._read(lambda reader: reader.read_queues(floors))
+        self._cursors.note_read([queue.name for queue in found])
+        self._floors.start()
+        return found
 
     async def read_workers(self) -> list[Worker]:
         return await self._read(lambda reader: reader.read_workers())
@@ -358,7 +459,27 @@ class PostgresStore:
         return await self._read(lambda reader: reader.read_cron(now=self._database.now))
 
 
+def _names_of_settlement(settlement: Settlement) -> set[object]:
+    spawn = settlement.outcome.spawn if isinstance(settlement.outcome, Completed) else ()
+    return {settlement.lease.seq, *names_of_jobs(spawn)}
+
+
+def _all_free(ids: Sequence[UUID], answers: Sequence[Answer | Unavailable]) -> list[Answer]:
+    """The others are dealt with by now, and a repeat leaves them as they are."""
+    held = [str(job_id) for job_id, answer in zip(ids, answers, strict=True) if isinstance(answer, Unavailable)]
+    if held:
+        raise Unavailable(
+            f"somebody's open transaction holds {len(held)} of {len(ids)} jobs, the others are done; "
+            f"repeat the call: {', '.join(held[:10])}"
+        )
+    return [answer for answer in answers if not isinstance(answer, Unavailable)]
+
+
 def _bound(
-    part: Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]], tick: Tick
+    part: Part, tick: Tick, searches: Searches
 ) -> Callable[[PostgresTransaction], Coroutine[Any, Any, TickReport]]:
-    return lambda tx: part(tx, tick)
+    async def verb(tx: PostgresTransaction) -> TickReport:
+        tx.searches = searches
+        return await part(tx, tick)
+
+    return verb

@@ -18,6 +18,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.stores.postgres.connections import executor_of
 from holdfast.stores.postgres.database import TRIES, Database
 from holdfast.stores.postgres.errors import UNIQUE_VIOLATION, sqlstate_of, translated
+from holdfast.stores.postgres.locks import Held, Waiting, names_of_jobs
 from holdfast.stores.postgres.rows import one_row, plain_insert
 from holdfast.stores.postgres.transaction import Executor, PostgresTransaction
 from holdfast.stores.verbs.submit import submit as submit_by_verb
@@ -73,7 +74,7 @@ class Submits:
             await self._submit_plain(first if len(plain) == 1 else [job for one in plain.values() for job in one.jobs])
             answers.update((i, tuple(map(Submitted, ids_of(one.jobs)))) for i, one in plain.items())
         if other:
-            accepted = await self._database.transact(lambda tx: submit_by_verb(tx, list(other.values())))
+            accepted = await self._database.transact_each(list(other.values()), submit_by_verb, names_of=_names)
             self._database.announce(_queues_with_delays(other.values()))
             answers.update(zip(other, accepted, strict=True))
         return [answers[index] for index in range(len(submits))]
@@ -144,6 +145,10 @@ class Submits:
             for tries_left in reversed(range(TRIES)):
                 try:
                     return await self._submit_in_savepoint(executor, submits)
+                except Held:
+                    # A job moved while it was to be locked: what is locked by now is let go, and locked again in order.
+                    if not tries_left:
+                        raise
                 except Exception as error:
                     # A repeat elsewhere was first: by now its jobs can be seen.
                     if not tries_left or sqlstate_of(error) != UNIQUE_VIOLATION:
@@ -166,7 +171,7 @@ class Submits:
         if now is None:
             (row,) = await executor.fetch("SELECT clock_timestamp() AS now")
             now = row["now"]
-        tx = self._database.transaction(executor, now)
+        tx = self._database.transaction(executor, now, Waiting(is_callers=True))
         answers = await submit_by_verb(tx, submits)
         for answer in answers:
             if isinstance(answer, HoldfastError):
@@ -174,6 +179,10 @@ class Submits:
         # The only NOTIFY inside a write transaction.
         await self._database.notify_within(executor, tx.awakened | _queues_with_delays(submits))
         return answers
+
+
+def _names(submit: Submit) -> set[object]:
+    return names_of_jobs(submit.jobs)
 
 
 def _queues_with_delays(submits: Iterable[Submit]) -> set[str]:

@@ -1,12 +1,12 @@
 """The verbs' transaction over PostgreSQL: row locks under READ COMMITTED, sets of rows, no session state.
 
 How it works: whatever a verb decides about is locked first, wherever it stands (``lock``). A job that moved between
-tables while we waited for its lock is looked for again; the loop is bounded. Locks are taken in the order of seq; a
-deadlock that still happens is resolved by the server, and the store runs the verb again.
+tables while we waited for its lock is looked for again, without waiting. Who waits, in which order and for how long, is
+said in ``locks``; where a lock cannot be had, ``Held`` ends the transaction, and ``Database`` decides what is next.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -14,17 +14,18 @@ from uuid import UUID
 from holdfast.core import limits
 from holdfast.core.commands import CronSlot, NewJob, Tick
 from holdfast.core.dependencies import Edge
-from holdfast.core.errors import Unavailable
 from holdfast.core.idempotency import KeyClaim, KeyHolder
 from holdfast.core.job import Attempt, Progress, Record
 from holdfast.core.states import State
+from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
+from holdfast.stores.postgres.locks import KEYS_BRIEFLY, TRIED_KEYS, Held, Waiting
 from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from, slot_from
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.sweeps import Sweeps
+from holdfast.stores.postgres.sweeps import FIRST, RETENTION_LOOKS, Place, Retention, Search, Searches, Sweep, Sweeps
 from holdfast.stores.transaction import Change
 
-LOCK_TRIES: Final = 50
-TALLY_ROWS: Final = 1000
+LOOKS: Final = 3
+"""For a job that moves while it is to be locked."""
 
 
 class Executor(Protocol):
@@ -34,14 +35,23 @@ class Executor(Protocol):
 
 
 class PostgresTransaction:
-    def __init__(self, executor: Executor, statements: Statements, now: datetime, sweeps: Sweeps) -> None:
+    def __init__(
+        self, executor: Executor, statements: Statements, now: datetime, sweeps: Sweeps, waiting: Waiting
+    ) -> None:
         self._executor = executor
         self._sql = statements
         self._sweeps = sweeps
+        self._waiting = waiting
+        self._has_locks = False
+        self._wanted: set[int] = set()
         self._taken_keys: set[tuple[str, str]] = set()
         self.now = now
+        self.searches: Searches | None = None
+        """Where a tick's searches start; from the beginning without one."""
+        self.after_commit: list[Callable[[], None]] = []
         self.awakened: set[str] = set()
         """Queues in which jobs became claimable."""
+        self.marked: set[int] = set()
 
     async def _run(self, name: str, *arguments: Any) -> Sequence[Row]:
         return await self._executor.fetch(self._sql[name], *arguments)
@@ -52,22 +62,52 @@ class PostgresTransaction:
     # jobs
 
     async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
+        """``Held`` where somebody else holds one of them."""
+        wanted = set(seqs)
+        self._wanted |= wanted
         found: dict[int, Record] = {}
-        missing = sorted(set(seqs))
-        for _ in range(LOCK_TRIES):
-            if missing:
-                found.update((row["seq"], record_from(row)) for row in await self._run("lock", missing))
-                missing = [seq for seq in missing if seq not in found]
-            if missing:
-                rows = await self._inline("SELECT seq FROM {schema}.job WHERE seq = ANY ($1::bigint[])", missing)
-                missing = sorted(row["seq"] for row in rows)
+        first = wanted if self._has_locks else wanted | self._waiting.ahead
+        if first and (self._waiting.is_callers or (self._waiting.may_wait and not self._has_locks)):
+            self._has_locks = True
+            found = {row["seq"]: record_from(row) for row in await self._wait_for(first)}
+        rest, held = await self.lock_free(wanted - found.keys())
+        if held:
+            raise Held(held, wanted=self._wanted)
+        self._has_locks |= bool(rest)
+        found |= rest
+        return {seq: found[seq] for seq in sorted(wanted) if seq in found}
+
+    async def _wait_for(self, seqs: Collection[int]) -> Sequence[Row]:
+        try:
+            return await self._run("lock", sorted(seqs), None if self._waiting.is_callers else self._waiting.patience)
+        except Exception as error:
+            if sqlstate_of(error) == LOCK_NOT_AVAILABLE and not self._waiting.is_callers:
+                raise Held(has_waited=True) from error
+            raise
+
+    async def lock_free(self, seqs: Collection[int]) -> tuple[dict[int, Record], set[int]]:
+        found: dict[int, Record] = {}
+        missing = set(seqs)
+        sql = self._sql.skipping_locked("lock")
+        for _ in range(LOOKS):
             if not missing:
-                return {seq: found[seq] for seq in sorted(found)}
-        raise Unavailable(f"jobs kept moving while they were to be locked ({len(missing)} of them); repeat the call")
+                break
+            # A statement of its own sees where a job that has just moved stands now.
+            rows = await self._executor.fetch(sql, sorted(missing), None)
+            found.update((row["seq"], record_from(row)) for row in rows)
+            missing -= found.keys()
+            if missing:
+                exist = "SELECT seq FROM {schema}.job WHERE seq = ANY ($1::bigint[])"
+                missing = {row["seq"] for row in await self._inline(exist, sorted(missing))}
+        return found, missing
 
     async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]:
         rows = await self._inline("SELECT id, seq FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
-        records = await self.lock([row["seq"] for row in rows])
+        try:
+            records = await self.lock([row["seq"] for row in rows])
+        except Held as held:
+            names = {row["id"] for row in rows if row["seq"] in held.names}
+            raise Held(names, wanted=held.wanted, has_waited=held.has_waited) from held
         return {record.id: record for record in records.values()}
 
     async def existing_ids(self, ids: Collection[UUID]) -> set[UUID]:
@@ -133,6 +173,7 @@ class PostgresTransaction:
                 [int(r.priority) for r in ready],
                 *_carried(ready),
                 [r.lifetime_ends_at for r in ready],
+                [r.type for r in ready],
             )
         if waiting:
             await self._run(
@@ -233,14 +274,9 @@ class PostgresTransaction:
     async def lock_keys(self, claims: Sequence[KeyClaim]) -> list[KeyHolder | None]:
         # Two submits of one call may ask for the same key; the database is asked once.
         first = {(claim.job_type, claim.key): claim for claim in reversed(claims)}
-        rows = await self._run(
-            "lock_keys",
-            [name[0] for name in first],
-            [name[1] for name in first],
-            [claim.job_id for claim in first.values()],
-            [claim.digest for claim in first.values()],
-            [claim.expires_at for claim in first.values()],
-        )
+        rows = await self._ask_for_keys(first)
+        if len(rows) < len(first):
+            raise Held(first.keys() - {(row["job_type"], row["key"]) for row in rows}, is_key=True)
         holders: dict[tuple[str, str], KeyHolder] = {}
         for row in rows:
             name = (row["job_type"], row["key"])
@@ -280,6 +316,23 @@ class PostgresTransaction:
                 ))
             """
             await self._inline(sql, [name[0] for name in names], [name[1] for name in names])
+
+    async def _ask_for_keys(self, claims: Mapping[tuple[str, str], KeyClaim]) -> Sequence[Row]:
+        arguments = (
+            [name[0] for name in claims],
+            [name[1] for name in claims],
+            [claim.job_id for claim in claims.values()],
+            [claim.digest for claim in claims.values()],
+            [claim.expires_at for claim in claims.values()],
+        )
+        is_caller = self._waiting.is_callers
+        mode = "none" if len(claims) > TRIED_KEYS else "wait" if is_caller else "try"
+        try:
+            return await self._run("lock_keys", *arguments, mode, None if is_caller else KEYS_BRIEFLY)
+        except Exception as error:
+            if sqlstate_of(error) == LOCK_NOT_AVAILABLE and not is_caller:
+                raise Held(claims if len(claims) == 1 else (), is_key=True) from error
+            raise
 
     # edges
 
@@ -337,15 +390,16 @@ class PostgresTransaction:
 
     async def mark(self, seqs: Collection[int]) -> None:
         sql = "INSERT INTO {schema}.mark (job) SELECT * FROM unnest($1::bigint[]) ON CONFLICT DO NOTHING"
-        await self._inline(sql, list(seqs))
+        await self._inline(sql, sorted(seqs))
+        self.marked.update(seqs)
 
-    async def take_marks(self, *, limit: int) -> list[int]:
-        sql = """
-            DELETE FROM {schema}.mark WHERE job = ANY (ARRAY(
-                SELECT job FROM {schema}.mark ORDER BY job LIMIT $1 FOR UPDATE SKIP LOCKED
-            )) RETURNING job
-        """
-        return sorted(row["job"] for row in await self._inline(sql, limit))
+    async def unmark(self, seqs: Collection[int]) -> None:
+        await self._inline("DELETE FROM {schema}.mark WHERE job = ANY ($1::bigint[])", sorted(seqs))
+        self.marked.difference_update(seqs)
+
+    async def find_marks(self, *, limit: int) -> list[int]:
+        rows = await self._run("find_marks", *self._sweeps.marks.begin(), limit)
+        return self._sweeps.marks.found([(row["place"], row["job"]) for row in rows], limit=limit)
 
     # slots
 
@@ -374,20 +428,30 @@ class PostgresTransaction:
 
     async def _found(self, rows: Sequence[Row]) -> list[Record]:
         seqs = [row["seq"] for row in rows]
-        records = await self.lock(seqs) if seqs else {}
+        # Locked by the find already: this is where they stand.
+        records, _ = await self.lock_free(seqs)
         return [records[seq] for seq in seqs if seq in records]
 
     async def find_due(self, *, limit: int) -> list[Record]:
-        rows = await self._run("find_due", self.now, self._sweeps.due.start(), limit)
+        search, now = self._search("due"), self.now
+        rows = await self._run("find_due", now, search.start, limit)
         if len(rows) < limit:
-            self._sweeps.due.finished(self.now)
+            self.after_commit.append(lambda: self._sweeps.due.finished(search, now))
         return await self._found(rows)
 
     async def find_expired(self, *, limit: int) -> list[Record]:
-        rows = await self._run("find_expired", self.now, self._sweeps.expired.start(), limit)
+        search, now = self._search("expired"), self.now
+        rows = await self._run("find_expired", now, search.start, limit)
         if len(rows) < limit:
-            self._sweeps.expired.finished(self.now)
+            self.after_commit.append(lambda: self._sweeps.expired.finished(search, now))
         return await self._found(rows)
+
+    def _search(self, name: str) -> Search:
+        if self.searches is not None:
+            search: Search = getattr(self.searches, name)
+            return search
+        sweep: Sweep = getattr(self._sweeps, name)
+        return sweep.from_beginning()
 
     async def find_overaged(self, *, limit: int) -> list[Record]:
         return await self._found(await self._run("find_overaged", self.now, limit))
@@ -401,15 +465,27 @@ class PostgresTransaction:
         return await self._found(sorted(rows, key=lambda row: int(row["seq"])))
 
     async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
-        return await self._found(await self._run("find_lost", limit))
+        now = self.now
+        search = self._sweeps.orphaned.from_beginning()
+        rows = await self._run("find_lost", limit)
+        if len(rows) < limit:
+            self.after_commit.append(lambda: self._sweeps.orphaned.finished(search, now))
+        else:
+            self.after_commit.append(self._sweeps.orphaned.repeat)
+        return await self._found(rows)
 
     async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
-        latest = self.now - timedelta(seconds=timeout_seconds)
-        sql = "UPDATE {schema}.worker SET is_lost = true WHERE seen_at < $1::timestamptz AND NOT is_lost"
-        await self._inline(sql, latest)
+        timeout = timedelta(seconds=timeout_seconds)
+        # One that was seen in the future was seen before the clock was put back: a live one is seen again by now.
+        sql = """
+            UPDATE {schema}.worker SET is_lost = true
+            WHERE NOT is_lost AND NOT seen_at BETWEEN $1::timestamptz AND $2::timestamptz
+        """
+        await self._inline(sql, self.now - timeout, self.now + timeout)
 
     async def beat(self, *, timeout_seconds: float) -> datetime:
-        (row,) = await self._run("beat", self.now, timeout_seconds)
+        # tick.sql has just noted what there was to note.
+        (row,) = await self._run("beat", timeout_seconds)
         counts_from: datetime = row["counts_from"]
         return counts_from
 
@@ -417,30 +493,67 @@ class PostgresTransaction:
         # First: fire holds the table of slots while it waits for keys.
         await self._remove_slots(limit=tick.batch)
         sql = """
+            DELETE FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < $1::timestamptz
+        """
+        await self._inline(sql, self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
+        # All that may go is found before anything goes, as on every store: what a job waited for goes in a later tick.
+        found = await self._removable(await self._remove_keys(limit=tick.batch), tick, limit=tick.batch)
+        for kind, seconds in (("done", tick.completed_retention_seconds), ("dead", tick.dead_retention_seconds)):
+            found |= await self._old(kind, tick, seconds=seconds, limit=tick.batch - len(found))
+        if not found:
+            return 0
+        (row,) = await self._run("retention", sorted(found))
+        removed: int = row["removed"]
+        return removed
+
+    async def _remove_keys(self, *, limit: int) -> list[int]:
+        """Keys whose window is over. Returns the jobs that they stood for: those may have been kept for them alone."""
+        sql = """
             DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM {schema}.idempotency WHERE expires_at <= $1::timestamptz
                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
-            ))
+            )) RETURNING job_id
         """
-        await self._inline(sql, self.now, tick.batch)
-        sql = """
-            DELETE FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < $1::timestamptz
-                AND (SELECT r.job FROM {schema}.running r WHERE r.owner = w.id ORDER BY r.expires_at LIMIT 1) IS NULL
-        """
-        await self._inline(sql, self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
-        await self._run("tally_compact", TALLY_ROWS)
+        ids = [row["job_id"] for row in await self._inline(sql, self.now, limit)]
+        if not ids:
+            return []
+        rows = await self._inline("SELECT seq FROM {schema}.job WHERE id = ANY ($1::uuid[])", ids)
+        return sorted(row["seq"] for row in rows)
+
+    async def _old(self, kind: str, tick: Tick, *, seconds: float, limit: int) -> set[int]:
+        """Jobs of one kind of end that may go, oldest first, from where the last tick stopped looking."""
+        retention: Retention = getattr(self._sweeps, kind)
+        place: Place = getattr(self.searches, f"{kind}_from") if self.searches is not None else FIRST
+        now, until, looks = self.now, self.now - timedelta(seconds=seconds), tick.batch * RETENTION_LOOKS
+        if limit <= 0 or place[0] > until:
+            return set()
+        rows = await self._run(f"find_{kind}", *place, until, looks)
+        found = await self._removable([row["job"] for row in rows], tick, limit=limit)
+        if len(found) >= limit:
+            # There may be more that may go among those looked at: the next tick, which comes at once, looks again.
+            return found
+        if len(rows) < looks:
+            self.after_commit.append(lambda: retention.reached(until, now))
+        else:
+            last = rows[-1]["completed_at"]
+            kept = sum(row["completed_at"] == last and row["job"] not in found for row in rows)
+            reached = (last, kept + (place[1] if place[0] == last else 0))
+            self.after_commit.append(lambda: retention.looked(reached, is_worth_it=2 * len(found) >= tick.batch))
+        return found
+
+    async def _removable(self, seqs: Sequence[int], tick: Tick, *, limit: int) -> set[int]:
+        """Which of them may go, locked."""
+        if not seqs:
+            return set()
         rows = await self._run(
             "find_removable",
+            list(seqs),
             self.now - timedelta(seconds=tick.completed_retention_seconds),
             self.now - timedelta(seconds=tick.dead_retention_seconds),
             self.now,
-            tick.batch,
+            limit,
         )
-        if not rows:
-            return 0
-        (row,) = await self._run("retention", [row["seq"] for row in rows])
-        removed: int = row["removed"]
-        return removed
+        return {row["seq"] for row in rows}
 
     async def _remove_slots(self, *, limit: int) -> None:
         sql = """

@@ -52,15 +52,19 @@ class Notifier:
 
     def may_carry(self) -> bool:
         """Whether a statement may carry its notification itself. Then the next ones wait for their time."""
-        if self._task is not None:
+        if self._is_under_way():
             return False
         self._task = asyncio.get_running_loop().create_task(self._run(is_sent=True))
         return True
 
     def announce(self, queues: Iterable[str]) -> None:
         self._pending.update(queues)
-        if self._pending and self._task is None:
+        if self._pending and not self._is_under_way():
             self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _is_under_way(self) -> bool:
+        # One that somebody cancelled before it began has not said so.
+        return self._task is not None and not self._task.done()
 
     async def _run(self, *, is_sent: bool = False) -> None:
         pause_seconds = SHORT_PAUSE_SECONDS
@@ -101,7 +105,7 @@ class Listener:
         self.is_listening = asyncio.Event()
 
     def start(self) -> None:
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ import ctypes
 import os
 import select
 import sys
+from math import ceil
 from typing import Final
 
 IN_MODIFY: Final = 0x2
@@ -28,13 +29,17 @@ class FileChanges:
             if library.inotify_add_watch(self._changes, os.fsencode(path), IN_MODIFY) < 0:
                 raise OSError(ctypes.get_errno(), "inotify_add_watch", path)
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            # Not select.select: it fails with descriptors from 1024 on.
+            self._poll = select.poll()
+            self._poll.register(self._changes, select.POLLIN)
+            self._poll.register(self._bell, select.POLLIN)
         except OSError:
             self.close()
             raise
 
     def wait(self, timeout_seconds: float) -> bool:
         """Until the file is written to, which is True, or ``ring``; at most for so long."""
-        ready, _, _ = select.select([self._changes, self._bell], [], [], timeout_seconds)
+        ready = [descriptor for descriptor, _ in self._poll.poll(ceil(timeout_seconds * 1000))]
         for descriptor in ready:
             os.read(descriptor, BUFFER_BYTES)
         return self._changes in ready

@@ -1,7 +1,8 @@
 """claim: a batch of leases in a few statements.
 
-How it works: per queue, one walk along the claim index joined to the facts; then one insert for all leases, and one
-delete for all the places. The transaction has the write lock, so nothing can come between.
+How it works: per queue, one walk along the claim index joined to the facts, from where the last one ended
+(``cursors``); then one insert for all leases, and one delete for all the places. The transaction has the write lock, so
+nothing can come between.
 
 C1. The order is queue as given, then priority, then place; paused queues and jobs over their lifetime are passed by.
 C2. A job that was ever reclaimed (fragile) is taken alone: the batch ends before it, or is it.
@@ -26,6 +27,7 @@ from holdfast.core.ids import uuid_of
 from holdfast.core.job import ClaimedJob, Lease
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
+from holdfast.stores.sqlite.cursors import FROM_START, ClaimCursors, LaneName
 from holdfast.stores.sqlite.rows import PRIORITIES, duration_microseconds, from_microseconds, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 
@@ -40,8 +42,10 @@ VERSION: Final = 1
 IS_FRAGILE: Final = 3
 LIFETIME_ENDS_AT: Final = 4
 VISIBILITY: Final = 5
+PRIORITY: Final = 7
 PAYLOAD_BYTES: Final = 14
-TOKEN: Final = 15
+PLACE: Final = 15
+TOKEN: Final = 16
 
 
 @dataclass(slots=True)
@@ -58,15 +62,26 @@ class Leased:
     checkpoints: dict[int, bytes | None] = field(default_factory=dict)
 
 
-def claim(tx: SQLiteTransaction, claim: Claim) -> tuple[list[Leased], bool]:
-    """Returns the leases, and whether they were all that could be claimed."""
+@dataclass(slots=True)
+class Answer:
+    leased: list[Leased]
+    is_exhausted: bool = False
+    """They were all that could be claimed."""
+    passed: dict[LaneName, int] = field(default_factory=dict)
+    """How far this claim came, for the cursors: up to here there is nothing left that it could claim."""
+
+
+def claim(tx: SQLiteTransaction, claim: Claim, cursors: ClaimCursors) -> Answer:
     paused = _require_worker(tx, claim.owner)
     if claim.is_repeat and (again := _again(tx, claim)):
-        return again, False
-    found, is_exhausted = _find(tx, claim, paused)
-    if found:
-        _lease(tx, claim, found)
-    return found, is_exhausted
+        return Answer(again)
+    queues = [queue for queue in _queues(tx, claim) if queue not in paused]
+    answer = _find(tx, claim, queues, cursors)
+    if answer.leased:
+        _lease(tx, claim, answer.leased)
+    if claim.types is not None:
+        _note_passed(tx, claim, queues, answer)
+    return answer
 
 
 def _require_worker(tx: SQLiteTransaction, worker: UUID) -> set[str]:
@@ -77,15 +92,14 @@ def _require_worker(tx: SQLiteTransaction, worker: UUID) -> set[str]:
     raise WorkerNotFound(worker)
 
 
-def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[Leased], bool]:
+def _find(tx: SQLiteTransaction, claim: Claim, queues: Sequence[str], cursors: ClaimCursors) -> Answer:
     types = None if claim.types is None else json.dumps(claim.types)
     found: list[Leased] = []
     missing = claim.limit
-    for queue in _queues(tx, claim):
-        if queue in paused:
-            continue
+    for queue in queues:
+        starts = FROM_START if claim.types is None else cursors.starts(queue, claim.types)
         ((facts, ids, payloads),) = tx.rows(
-            "claim.find", queue, tx.now_microseconds, missing, types, INLINE_PAYLOAD_BYTES
+            "claim.find", queue, tx.now_microseconds, missing, types, INLINE_PAYLOAD_BYTES, *starts
         )
         jobs = json.loads(facts)
         before_fragile = next((n for n, job in enumerate(jobs) if job[IS_FRAGILE]), None)
@@ -95,8 +109,26 @@ def _find(tx: SQLiteTransaction, claim: Claim, paused: set[str]) -> tuple[list[L
             found.append(_with_rest(tx, Leased(queue, jobs, ids, payloads)))
             missing -= len(jobs)
         if before_fragile is not None or missing == 0:
-            return found, False
-    return found, True
+            return Answer(found)
+    return Answer(found, is_exhausted=True)
+
+
+def _note_passed(tx: SQLiteTransaction, claim: Claim, queues: Sequence[str], answer: Answer) -> None:
+    passed = answer.passed
+    for leased in answer.leased:
+        # In claim order: the last one of each lane stays.
+        passed.update({(leased.queue, job[PRIORITY], claim.types): job[PLACE] for job in leased.jobs})
+    if not answer.is_exhausted and not answer.leased:
+        return
+    for queue in queues:
+        is_last = not answer.is_exhausted and queue == answer.leased[-1].queue
+        looked_through = answer.leased[-1].jobs[-1][PRIORITY] if is_last else len(PRIORITIES)
+        (left,) = tx.rows("claim.left", queue)
+        for priority in range(looked_through):
+            if left[priority] is not None:
+                passed[queue, priority, claim.types] = left[priority]
+        if is_last:
+            return
 
 
 def _queues(tx: SQLiteTransaction, claim: Claim) -> Sequence[str]:
@@ -179,8 +211,8 @@ def _claimed(leased: Leased, owner: UUID) -> Iterator[ClaimedJob]:
     end = 0
     for n, facts in enumerate(leased.jobs):
         # fmt: off
-        (seq, version, attempt, _, _, _, last_token, priority, job_type, created_at, max_attempts, is_json, options,
-         has_dependencies, payload_bytes, token, expires_at, started_at) = facts
+        (seq, version, attempt, is_fragile, _, _, last_token, priority, job_type, created_at, max_attempts, is_json,
+         options, has_dependencies, payload_bytes, _, token, expires_at, started_at) = facts
         # fmt: on
         for time in (created_at, expires_at, started_at):
             if time not in times:
@@ -204,4 +236,5 @@ def _claimed(leased: Leased, owner: UUID) -> Iterator[ClaimedJob]:
             UUID(hex=last_token) if last_token else None,
             leased.checkpoints.get(seq),
             options,
+            bool(is_fragile),
         )

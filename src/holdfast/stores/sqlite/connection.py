@@ -9,6 +9,7 @@ except for the moment in which the log is recovered after a crash; for that, SQL
 import random
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,13 +23,13 @@ OLDEST_SQLITE: Final = (3, 37, 0)
 """STRICT tables; RETURNING is older."""
 BUSY_SECONDS: Final = 30.0
 """How long a caller may be kept waiting by other writers before it is told."""
+LONG_WAIT_SECONDS: Final = 0.25
 SHORTEST_SLEEP_SECONDS: Final = 0.0001
 LONGEST_SLEEP_SECONDS: Final = 0.0006
 CACHE_KIBIBYTES: Final = 32 * 1024
-CHECKPOINT_PAGES: Final = 4000
-"""About 16 MiB of log between two checkpoints: pages written again and again in that time are copied once."""
-WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""What a log that has grown beyond is cut back to."""
+LOG_BYTES: Final = 16 * 1024 * 1024
+"""A log that is longer than this is copied into the file (pages written again and again in that time once only), and
+cut back to this length when it begins again from its start. So the length says when the next checkpoint is due."""
 CACHED_STATEMENTS: Final = 512
 
 
@@ -41,11 +42,11 @@ def require_supported() -> None:
 
 
 def require_file(path: str | Path) -> Path:
-    """The path of a real file: what lives in memory has one connection only, and is gone with it."""
+    """The absolute path of a real file: what lives in memory has one connection only, and is gone with it."""
     name = str(path)
     if not name or name == "." or name.startswith((":memory:", "file:")):
         raise ConfigError(f"{name!r} is not the path of a file; for a store in memory use memory://")
-    return Path(path)
+    return Path(path).absolute()
 
 
 def require_durability(synchronous: str) -> Synchronous:
@@ -82,25 +83,40 @@ def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
         "temp_store = MEMORY",
         f"cache_size = -{CACHE_KIBIBYTES}",
         "wal_autocheckpoint = 0",  # the writer's own work: W5
-        f"journal_size_limit = {WAL_LIMIT_BYTES}",
+        f"journal_size_limit = {LOG_BYTES}",
     ):
         patiently(connection, f"PRAGMA {pragma}")
 
 
-def begin(connection: sqlite3.Connection | sqlite3.Cursor, statement: str = "BEGIN IMMEDIATE") -> None:
+def begin(
+    connection: sqlite3.Connection | sqlite3.Cursor,
+    statement: str = "BEGIN IMMEDIATE",
+    *,
+    on_busy: Callable[[sqlite3.Error], None] | None = None,
+) -> None:
     """Begin as soon as the file lets us; sqlite3.OperationalError (busy) after BUSY_SECONDS."""
-    patiently(connection, statement)
+    patiently(connection, statement, on_busy=on_busy)
 
 
 def patiently(
-    connection: sqlite3.Connection | sqlite3.Cursor, statement: str, *, longest_seconds: float | None = None
+    connection: sqlite3.Connection | sqlite3.Cursor,
+    statement: str,
+    *,
+    longest_seconds: float | None = None,
+    on_busy: Callable[[sqlite3.Error], None] | None = None,
 ) -> sqlite3.Cursor:
+    """``on_busy`` is told a few times a second that it takes longer than neighbours usually keep us waiting."""
     deadline: float | None = None
+    told_at = 0.0
     while True:
         try:
             return connection.execute(statement)
         except sqlite3.OperationalError as error:
-            deadline = deadline or time.monotonic() + (longest_seconds or BUSY_SECONDS)
-            if not is_busy(error) or time.monotonic() >= deadline:
+            now = time.monotonic()
+            deadline, told_at = deadline or now + (longest_seconds or BUSY_SECONDS), told_at or now
+            if not is_busy(error) or now >= deadline:
                 raise
+            if on_busy is not None and now - told_at >= LONG_WAIT_SECONDS:
+                told_at = now
+                on_busy(error)
         time.sleep(random.uniform(SHORTEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS))

@@ -15,13 +15,14 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import UsageError
 from holdfast.stores.sqlite.errors import translate
+from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.threads import ended
 
 Answer = TypeVar("Answer")
@@ -46,13 +47,15 @@ class Operation:
     """Should the machine lose power, this may never have been; then it need not wait for the disk."""
     answer: Any = None
     error: BaseException | None = None
+    asked_at: float = field(default_factory=time.monotonic)
 
 
 class Lane(ABC):
     """Subclasses say what serving a group means."""
 
-    def __init__(self, name: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, name: str, connection: sqlite3.Connection, files: OpenFiles) -> None:
         self.connection = connection
+        self.files = files
         self.cursor = connection.cursor()
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._process = os.getpid()
@@ -100,17 +103,24 @@ class Lane(ABC):
                 self._queue.put(operation)
 
     def _is_served_here(self, group: list[Operation]) -> bool:
-        if not self._queue.empty() or not self._serving.acquire(blocking=False):
+        if self.files.is_given_up or not self._queue.empty() or not self._serving.acquire(blocking=False):
             return False
         try:
             started = time.perf_counter()
             if not self.serve_at_once(group):
                 return False
+            self._require_in_place(group)
             self._note_duration(started)
         finally:
             self._serving.release()
         _resolve(group)
         return True
+
+    def _require_in_place(self, group: list[Operation]) -> None:
+        """After the work, before the answers (N1)."""
+        if not self.files.are_in_place():
+            for operation in group:
+                operation.error = self.files.problem()
 
     def _note_duration(self, started: float) -> None:
         self._mean_seconds += MEMORY * (time.perf_counter() - started - self._mean_seconds)
@@ -150,10 +160,13 @@ class Lane(ABC):
             with self._serving:
                 started = time.perf_counter()
                 if group:
-                    self.serve(group)
+                    if not self.files.is_given_up:
+                        self.serve(group)
+                    self._require_in_place(group)
                     self._note_duration(started)
                     _deliver(group)
-                self.after_service()
+                if not self.files.is_given_up:
+                    self.after_service()
         self.connection.close()
 
     def _next_group(self) -> tuple[list[Operation], bool]:

@@ -7,14 +7,15 @@ committed, by any process, before it was asked. What is read stands in ``reads``
 import sqlite3
 
 from holdfast.stores.sqlite.connection import begin
+from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
 
 
 class Reader(Lane):
     """Runs ``work(cursor)``."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__("holdfast-sqlite-reader", connection)
+    def __init__(self, connection: sqlite3.Connection, files: OpenFiles) -> None:
+        super().__init__("holdfast-sqlite-reader", connection, files)
 
     def serve(self, group: list[Operation]) -> None:
         try:

@@ -133,6 +133,7 @@ def ready_row(record: Record, place: int) -> Row:
         to_microseconds(record.lifetime_ends_at),
         to_time(record.started_at),
         to_bytes(record.last_token),
+        record.type,
     )
 
 

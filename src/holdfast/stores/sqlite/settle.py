@@ -13,7 +13,6 @@ from holdfast.core.states import State
 from holdfast.stores.sqlite.rows import json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.transaction import run_now
-from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.settle import settle as settle_by_verb
 
 LARGE_RESULT_BYTES: Final = 65_536
@@ -51,8 +50,7 @@ def _complete(tx: SQLiteTransaction, settlements: Sequence[Settlement], plain: d
         tx.tally[queue, State.RUNNING] -= jobs
         tx.tally[queue, State.COMPLETED] += jobs
     if any(waited_for for _, _, waited_for in counts):
-        tx.run_many("edges.mark", tx.rows("settle.waited_for", seqs))
-        run_now(propagate(tx))
+        run_now(tx.mark([seq for (seq,) in tx.rows("settle.waited_for", seqs)]))
     return set(plain.values())
 
 

@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from holdfast.core.dependencies import DependencyKind
+from holdfast.core.priority import Priority
 from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
 
 _NUMBERS: Final = tuple(map(str, range(1, 1001)))
@@ -24,6 +25,20 @@ _FACTS: Final = (
 _NOTED: Final = (
     "n.percent, n.message, n.checkpoint, (SELECT p.id FROM holdfast_job p WHERE p.seq = j.spawned_by) AS spawned_by_id"
 )
+_PRIORITIES: Final = tuple(map(int, Priority))
+_LANE: Final = """SELECT * FROM (
+            SELECT r.* FROM holdfast_ready r INDEXED BY holdfast_ready_claim
+            WHERE r.queue = ?1 AND r.priority = {priority} AND r.place > ?{after} AND r.lifetime_ends_at > ?2
+                AND (?4 IS NULL OR coalesce(r.type, (SELECT f.type FROM holdfast_job f WHERE f.seq = r.job))
+                    IN (SELECT value FROM json_each(?4)))
+            ORDER BY r.place LIMIT ?3
+        )"""
+_LANES: Final = " UNION ALL ".join(_LANE.format(priority=n, after=6 + n) for n in _PRIORITIES)
+"""The queue's jobs in claim order, each priority from its own place on."""
+_LEFT: Final = (
+    "(SELECT max(place) FROM holdfast_ready INDEXED BY holdfast_ready_claim WHERE queue = ?1 AND priority = {})"
+)
+_LEFTS: Final = ", ".join(_LEFT.format(n) for n in _PRIORITIES)
 
 
 def fill(text: str) -> str:
@@ -31,6 +46,8 @@ def fill(text: str) -> str:
     return (
         text.replace("{facts}", _FACTS)
         .replace("{noted}", _NOTED)
+        .replace("{lanes}", _LANES)
+        .replace("{lefts}", _LEFTS)
         .replace("{states}", _literals(tuple(State)))
         .replace("{waiting_states}", _literals(WAITING))
         .replace("{ended_states}", _literals(TERMINAL))

@@ -57,15 +57,18 @@ from holdfast.core.commands import (
 from holdfast.core.errors import HoldfastError, UsageError
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.payload import check_limit
-from holdfast.core.ports import Clock
+from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
 from holdfast.stores.sqlite import keys, reads
 from holdfast.stores.sqlite.caller import submit_in
-from holdfast.stores.sqlite.claim import Leased, claimed
+from holdfast.stores.sqlite.claim import Answer as ClaimAnswer
 from holdfast.stores.sqlite.claim import claim as lease_jobs
+from holdfast.stores.sqlite.claim import claimed
 from holdfast.stores.sqlite.connection import Synchronous, connect, require_durability, require_file, require_supported
+from holdfast.stores.sqlite.cursors import ClaimCursors
 from holdfast.stores.sqlite.due import due
 from holdfast.stores.sqlite.errors import translated
+from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.heartbeat import heartbeat as beat
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.reads import Search
@@ -79,6 +82,7 @@ from holdfast.stores.sqlite.writer import Writer, time_of
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
+from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
@@ -92,6 +96,7 @@ BRIEF_JOBS: Final = 64
 class Lanes:
     """What an open store consists of."""
 
+    files: OpenFiles
     writer: Writer
     reader: Reader
     watch: Watch
@@ -116,6 +121,11 @@ class SQLiteStore:
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
         self._lanes: Lanes | None = None
+        self._cursors = ClaimCursors()
+
+    @property
+    def standstill(self) -> Standstill | None:
+        return None if self._lanes is None else self._lanes.writer.standstill
 
     async def open(self) -> None:
         if self._lanes is None:
@@ -131,11 +141,13 @@ class SQLiteStore:
             for_writer = one(is_reader=False)
             migrate(for_writer, self.path)
             for_reader, for_watch = one(is_reader=True), one(is_reader=True)
+            files = OpenFiles(self.path)
             opened.pop_all()
-        watch = Watch(for_watch, self.path)
+        watch = Watch(for_watch, files)
         return Lanes(
-            Writer(for_writer, synchronous=self._synchronous, clock=self._clock, wake=watch.wake),
-            Reader(for_reader),
+            files,
+            Writer(for_writer, files, synchronous=self._synchronous, clock=self._clock, wake=watch.wake),
+            Reader(for_reader, files),
             watch,
         )
 
@@ -152,10 +164,10 @@ class SQLiteStore:
         return self._lanes
 
     def _write(self, work: Callable[[SQLiteTransaction], Answer]) -> asyncio.Future[Answer]:
-        return self._require_open().writer.run(work)
+        return self._require_open().writer.run(lambda tx: _with_dependents(work, tx))
 
     def _run(self, verb: Callable[[SQLiteTransaction], Coroutine[Any, Any, Answer]]) -> asyncio.Future[Answer]:
-        return self._require_open().writer.run(lambda tx: run_now(verb(tx)))
+        return self._write(lambda tx: run_now(verb(tx)))
 
     def _read(self, work: Callable[[sqlite3.Cursor], Answer]) -> asyncio.Future[Answer]:
         return self._require_open().reader.run(work)
@@ -172,7 +184,7 @@ class SQLiteStore:
                     raise
                 refused[index] = refusal
         if connection is not None:
-            self._require_open()
+            self._require_open().files.require_in_place()
             return submit_in(connection, submits, path=self.path, clock=self._clock)
         if not refused:
             return await self._submit(submits)
@@ -191,15 +203,19 @@ class SQLiteStore:
         require_valid_claim(claim)
         watch = self._require_open().watch
 
-        def work(tx: SQLiteTransaction) -> list[Leased]:
-            leased, is_exhausted = lease_jobs(tx, claim)
-            if is_exhausted:
+        def work(tx: SQLiteTransaction) -> ClaimAnswer:
+            answer = lease_jobs(tx, claim, self._cursors)
+            if answer.is_exhausted:
                 ((last_place,),) = tx.rows("claim.last_place")
+                if self._cursors.are_ahead_of(last_place) and not answer.leased:
+                    answer = lease_jobs(tx, claim, self._cursors)
                 watch.note_drained(claim.queues, last_place)
-            return leased
+            return answer
 
         # docs/decisions/0003-claims-commit-without-waiting.md
-        return claimed(await self._require_open().writer.run(work, may_be_forgotten=True), claim.owner)
+        answer = await self._require_open().writer.run(work, may_be_forgotten=True)
+        self._cursors.advance(answer.passed)
+        return claimed(answer.leased, claim.owner)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return await self._write(lambda tx: settle_all(tx, settlements))
@@ -319,3 +335,10 @@ class SQLiteStore:
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return await self._require_open().watch.wait(queues, timeout_seconds=timeout_seconds)
+
+
+def _with_dependents(work: Callable[[SQLiteTransaction], Answer], tx: SQLiteTransaction) -> Answer:
+    answer = work(tx)
+    if tx.marked:
+        run_now(propagate(tx))
+    return answer

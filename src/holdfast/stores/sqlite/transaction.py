@@ -71,14 +71,17 @@ Sweeps = dict[str, tuple[int, int]]
 
 
 class SQLiteTransaction:
-    def __init__(self, cursor: Cursor, *, now: int, sweeps: Sweeps | None = None) -> None:
+    def __init__(self, cursor: Cursor, *, now: int, sweeps: Sweeps | None = None, is_late: bool = False) -> None:
         self.cursor = cursor
+        self._is_late = is_late
+        """Others kept it waiting, and heartbeats with it: silence proves nothing (W8)."""
         self.sweeps: Sweeps = {} if sweeps is None else sweeps
         self.now_microseconds = now
         self.now: datetime = from_microseconds(now)
         self.tally: Tally = defaultdict(int)
         self.awakened: set[str] = set()
         """Queues in which jobs became claimable."""
+        self.marked: set[int] = set()
 
     def rows(self, name: str, *values: Any) -> list[Row]:
         return execute(self.cursor, name, *values).fetchall()
@@ -102,6 +105,10 @@ class SQLiteTransaction:
 
     async def lock(self, seqs: Collection[int]) -> dict[int, Record]:
         return {record.seq: record for record in self._records(seqs)} if seqs else {}
+
+    async def lock_free(self, seqs: Collection[int]) -> tuple[dict[int, Record], set[int]]:
+        """The transaction has the only write lock there is."""
+        return await self.lock(seqs), set()
 
     def _records(self, seqs: Collection[int]) -> list[Record]:
         return [record_from(row) for row in named(execute(self.cursor, "lock", json_array(seqs)))]
@@ -242,9 +249,14 @@ class SQLiteTransaction:
 
     async def mark(self, seqs: Collection[int]) -> None:
         self.run_many("edges.mark", [(seq,) for seq in seqs])
+        self.marked.update(seqs)
 
-    async def take_marks(self, *, limit: int) -> list[int]:
-        return sorted(row[0] for row in self.rows("edges.take_marks", limit))
+    async def unmark(self, seqs: Collection[int]) -> None:
+        self.run("edges.unmark", json_array(seqs))
+        self.marked.difference_update(seqs)
+
+    async def find_marks(self, *, limit: int) -> list[int]:
+        return [row[0] for row in self.rows("edges.find_marks", limit)]
 
     # slots
 
@@ -270,6 +282,8 @@ class SQLiteTransaction:
         return self._records_in_order(self.rows("tick.find_due", self.now_microseconds, limit))
 
     async def find_expired(self, *, limit: int) -> list[Record]:
+        if self._is_late:
+            return []
         return self._records_in_order(self.rows("tick.find_expired", self.now_microseconds, limit))
 
     async def find_overaged(self, *, limit: int) -> list[Record]:
@@ -288,7 +302,8 @@ class SQLiteTransaction:
         return self._records_in_order(self.rows("tick.find_lost", limit))
 
     async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
-        self.run("tick.mark_lost", self._ago(timeout_seconds))
+        if not self._is_late:
+            self.run("tick.mark_lost", self._ago(timeout_seconds), self._ago(-timeout_seconds))
 
     async def beat(self, *, timeout_seconds: float) -> datetime:
         gap = duration_microseconds(timeout_seconds / 2)

@@ -20,10 +20,10 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from holdfast.stores.sqlite.changes import FileChanges
+from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.statements import SQL, bound
 from holdfast.stores.sqlite.threads import ended
 from holdfast.stores.wakeup import Wakeups
@@ -53,9 +53,9 @@ class Look:
 
 
 class Watch:
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, files: OpenFiles) -> None:
         self._connection = connection
-        self._log = f"{path}-wal"
+        self._log = files.log
         self._log_stamp: tuple[int, int] | None = None
         self._polls = 0
         """Since the log changed."""

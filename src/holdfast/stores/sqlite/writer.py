@@ -11,10 +11,12 @@ W3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and 
     which cannot be written does not take the others with it.
 W4. The clock is read once an operation, inside the transaction.
 W5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers have
-    their answers: never inside anybody's commit.
+    their answers: never inside anybody's commit. It is due when the log is longer than ``LOG_BYTES``.
 W6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks for
     next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
 W7. A group of which every operation may be forgotten (claims) is committed without waiting for the disk; no other is.
+W8. A transaction that was kept waiting by others for a second finds nobody lost and no lease expired: the heartbeats
+    that say otherwise were kept waiting, too, and come first.
 """
 
 import sqlite3
@@ -23,31 +25,47 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.core.ports import Clock
-from holdfast.stores.sqlite.connection import CHECKPOINT_PAGES, Synchronous, begin
+from holdfast.core.ports import Clock, Standstill
+from holdfast.stores.sqlite.connection import LOG_BYTES, SHORTEST_SLEEP_SECONDS, Synchronous, begin
+from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.rows import to_microseconds
+from holdfast.stores.sqlite.standstill import Watchman
 from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, Tally, write_tally
 
 Wake = Callable[[set[str]], None]
-FEWEST_CHANGES: Final = 1000
-MOST_CHANGES: Final = 200_000
-"""Bounds on how many changed rows lie between two checkpoints."""
+CHECKPOINT_STEP_BYTES: Final = LOG_BYTES // 4
+CHECKPOINT_REST_SECONDS: Final = 1.0
+"""A log that stays too long, because somebody still reads what is in it, is copied again when it has grown by so much,
+or after so long."""
+RESTART_BYTES: Final = 2 * LOG_BYTES
+MAX_RESTARTS: Final = 20
+"""From this length on, the next commit is not left to find a moment at which all is copied and nobody reads."""
+LATE_SECONDS: Final = 1.0
+MAX_LATE_TURNS: Final = 3
 
 
 class Writer(Lane):
     """Runs ``work(transaction)``."""
 
     def __init__(
-        self, connection: sqlite3.Connection, *, synchronous: Synchronous, clock: Clock | None, wake: Wake
+        self,
+        connection: sqlite3.Connection,
+        files: OpenFiles,
+        *,
+        synchronous: Synchronous,
+        clock: Clock | None,
+        wake: Wake,
     ) -> None:
         self._synchronous = synchronous
         self._clock = clock
         self._wake = wake
         self._sweeps: Sweeps = {}
-        self._checkpointed_at = connection.total_changes
-        self._changes_between = FEWEST_CHANGES
-        super().__init__("holdfast-sqlite-writer", connection)
+        self._checkpoint_bytes = 0
+        self._checkpoint_time = 0.0
+        self._watchman = Watchman(connection)
+        self._late_turns = 0
+        super().__init__("holdfast-sqlite-writer", connection, files)
 
     def serve(self, group: list[Operation]) -> None:
         if not all(operation.may_be_forgotten for operation in group):
@@ -61,10 +79,13 @@ class Writer(Lane):
 
     def _serve(self, group: list[Operation]) -> None:
         try:
-            begin(self.cursor)
+            begin(self.cursor, on_busy=self._watchman.note_refusal)
         except sqlite3.Error as error:
+            self._watchman.note_refusal(error)
             fail(group, error)
             return
+        # Those that came while another group was kept waiting were kept waiting, too.
+        self._note_wait(time.monotonic() - min(operation.asked_at for operation in group))
         wanted = [operation for operation in group if not operation.future.cancelled()]
         if not wanted:
             self._roll_back()
@@ -74,13 +95,28 @@ class Writer(Lane):
         except Exception as error:
             self._roll_back()
             if len(wanted) == 1:
+                if isinstance(error, sqlite3.Error):
+                    self._watchman.note_refusal(error)
                 fail(wanted, error)
                 return
             for operation in wanted:
                 self._serve([operation])
         else:
+            self._watchman.note_commit()
             if awakened:
                 self._wake(awakened)
+
+    @property
+    def standstill(self) -> Standstill | None:
+        return self._watchman.standstill
+
+    def _note_wait(self, seconds: float) -> None:
+        self._late_turns = self._late_turns + 1 if seconds > LATE_SECONDS else 0
+
+    @property
+    def _is_late(self) -> bool:
+        """W8. Not for ever: on a file that is never free, those that are really gone must be found."""
+        return 0 < self._late_turns <= MAX_LATE_TURNS
 
     def serve_at_once(self, group: list[Operation]) -> bool:
         if self._is_checkpoint_due:
@@ -92,29 +128,45 @@ class Writer(Lane):
             # Somebody else is writing, or worse: the thread waits, tries each alone, and says what is wrong.
             self._roll_back()
             return False
+        self._watchman.note_commit()
         if awakened:
             self._wake(awakened)
         return True
 
     @property
     def _is_checkpoint_due(self) -> bool:
-        return self.connection.total_changes - self._checkpointed_at >= self._changes_between
+        log_bytes = self.files.log_bytes
+        if log_bytes <= LOG_BYTES:
+            self._checkpoint_bytes = 0
+            return False
+        return log_bytes >= self._checkpoint_bytes or time.monotonic() >= self._checkpoint_time
 
     def after_service(self) -> None:
         if self._is_checkpoint_due:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """SQLite counts pages, Python sees only rows: how many rows make a full log is learnt from the last one."""
-        self._checkpointed_at = self.connection.total_changes
+        """Once all of the log is copied and nobody reads it, the next commit begins it again from its start."""
+        self._checkpoint_bytes = self.files.log_bytes + CHECKPOINT_STEP_BYTES
+        self._checkpoint_time = time.monotonic() + CHECKPOINT_REST_SECONDS
         try:
-            (_, pages, _) = self.cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            self.cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if self.files.log_bytes > RESTART_BYTES:
+                self._begin_log_again()
         except sqlite3.Error:
             # Nothing is lost with it: the log stays, and the next one copies more.
             return
-        grown = self._changes_between * CHECKPOINT_PAGES / max(pages, 1)
-        bounded = min(max(grown, self._changes_between / 2), self._changes_between * 2)
-        self._changes_between = int(min(max(bounded, FEWEST_CHANGES), MOST_CHANGES))
+
+    def _begin_log_again(self) -> None:
+        """Where other processes write and read all the time, there is always something left to copy.
+
+        What little that is by now is copied under the write lock. Nobody is waited for: it is tried a few times.
+        """
+        for _ in range(MAX_RESTARTS):
+            (is_busy, _, _) = self.cursor.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            if not is_busy:
+                return
+            time.sleep(SHORTEST_SLEEP_SECONDS)
 
     def _commit(self, group: list[Operation]) -> set[str]:
         runs = _in_runs(group) if len(group) > 1 else [group]
@@ -134,7 +186,9 @@ class Writer(Lane):
 
     def _commit_one(self, together: list[Operation]) -> set[str]:
         """Nobody has to be kept apart from anybody."""
-        transaction = SQLiteTransaction(self.cursor, now=time_of(self._clock), sweeps=self._sweeps)
+        transaction = SQLiteTransaction(
+            self.cursor, now=time_of(self._clock), sweeps=self._sweeps, is_late=self._is_late
+        )
         _answer(together, transaction)
         write_tally(self.cursor, transaction.tally)
         self.cursor.execute("COMMIT")
@@ -143,7 +197,9 @@ class Writer(Lane):
     def _operate(self, together: list[Operation]) -> SQLiteTransaction | None:
         """One operation, or several that are served at once. None: it was refused, and left nothing."""
         self.cursor.execute("SAVEPOINT operation")
-        transaction = SQLiteTransaction(self.cursor, now=time_of(self._clock), sweeps=self._sweeps)
+        transaction = SQLiteTransaction(
+            self.cursor, now=time_of(self._clock), sweeps=self._sweeps, is_late=self._is_late
+        )
         try:
             _answer(together, transaction)
         except Exception as refusal:

@@ -9,14 +9,13 @@ from holdfast.core.decisions import Decision
 from holdfast.core.job import Record
 from holdfast.core.states import State
 from holdfast.stores.transaction import Transaction
-from holdfast.stores.verbs.change import propagate, write
+from holdfast.stores.verbs.change import write
 
 
 async def cancel(tx: Transaction, ids: Sequence[UUID]) -> list[CancelAnswer]:
     records = await tx.lock_ids(set(ids))
     after = {job_id: decisions.cancel(record, now=tx.now) for job_id, record in records.items()}
     await write(tx, [(records[job_id], Decision(record)) for job_id, record in after.items()])
-    await propagate(tx)
     return [_answer(records.get(job_id), after.get(job_id)) for job_id in ids]
 
 

@@ -8,7 +8,7 @@ from holdfast.core.commands import ExtendAnswer, Extended, Report, ReportAnswer
 from holdfast.core.decisions import Decision
 from holdfast.core.job import Lease
 from holdfast.stores.transaction import Transaction
-from holdfast.stores.verbs.change import propagate, write
+from holdfast.stores.verbs.change import write
 from holdfast.stores.verbs.settle import stale
 
 
@@ -52,5 +52,4 @@ async def hand_back_unknown(tx: Transaction, owner: UUID, *, known: Sequence[Lea
         owner, known={(lease.seq, lease.token) for lease in known}, claiming=claiming
     )
     await write(tx, [(record, decisions.hand_back(record, now=tx.now)) for record in unknown])
-    await propagate(tx)
     return len(unknown)

@@ -11,7 +11,7 @@ from holdfast.core.errors import HoldfastError, JobNotFound, StaleLease
 from holdfast.core.job import Lease, Progress, Record
 from holdfast.core.states import State
 from holdfast.stores.transaction import Transaction
-from holdfast.stores.verbs.change import propagate, write
+from holdfast.stores.verbs.change import write
 from holdfast.stores.verbs.spawn import spawn
 
 
@@ -53,7 +53,6 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
     notes = [note for note in notes if note[1] is not None]
     if notes:
         await tx.save_notes(notes)
-    await propagate(tx)
     return answers
 
 

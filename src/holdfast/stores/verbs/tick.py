@@ -7,13 +7,12 @@ from holdfast.core.commands import Tick, TickReport
 from holdfast.core.decisions import Decision
 from holdfast.core.job import Record
 from holdfast.stores.transaction import Transaction
-from holdfast.stores.verbs.change import propagate, write
+from holdfast.stores.verbs.change import write
 
 
 async def due(tx: Transaction, tick: Tick) -> TickReport:
     records = await tx.find_due(limit=tick.batch)
     await write(tx, [(record, decisions.due(record, now=tx.now)) for record in records])
-    await propagate(tx)
     return TickReport(due=len(records), has_more=len(records) == tick.batch)
 
 
@@ -33,20 +32,19 @@ async def lost_workers(tx: Transaction, tick: Tick) -> TickReport:
 
 async def _reclaim(tx: Transaction, tick: Tick, changes: list[tuple[Record, Decision]]) -> TickReport:
     await write(tx, changes)
-    await propagate(tx)
     return TickReport(reclaimed=len(changes), has_more=len(changes) == tick.batch)
 
 
 async def lifetimes(tx: Transaction, tick: Tick) -> TickReport:
     records = await tx.find_overaged(limit=tick.batch)
     await write(tx, [(record, decisions.end_lifetime(record, now=tx.now)) for record in records])
-    await propagate(tx)
     return TickReport(lifetimes_ended=len(records), has_more=len(records) == tick.batch)
 
 
 async def marks(tx: Transaction, tick: Tick) -> TickReport:
-    told = await propagate(tx, limit=tick.batch)
-    return TickReport(propagated=told, has_more=told >= tick.batch)
+    """What others left. Told like the marks of every part: after it."""
+    tx.marked |= set(await tx.find_marks(limit=tick.batch))
+    return TickReport(propagated=len(tx.marked), has_more=len(tx.marked) >= tick.batch)
 
 
 async def retention(tx: Transaction, tick: Tick) -> TickReport:

@@ -89,6 +89,7 @@ def claimed(job: ModelJob) -> ClaimedJob:
         previous_attempt_id=job.last_token,
         checkpoint=job.checkpoint,
         encoded_options=options.encode(),
+        was_reclaimed=job.is_fragile,
     )
 
 

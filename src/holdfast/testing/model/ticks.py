@@ -91,7 +91,9 @@ def _remove_old(world: World, tick: Tick) -> int:
     world.keys = {name: key for name, key in world.keys.items() if key.expires_at > world.now}
     _forget_workers(world)
     kept = {key.job_id for key in world.keys.values()}
-    kept |= {parent for job in world.jobs.values() if not job.state.is_terminal for parent in job.waits}
+    # What is live waits for them; what is dead would read them if it was replayed.
+    may_run = [job for job in world.jobs.values() if not job.state.is_terminal or job.state.is_replayable]
+    kept |= {parent for job in may_run for parent in job.waits}
 
     def removable_at(job: ModelJob) -> datetime | None:
         if job.completed_at is None or job.id in kept:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -16,6 +16,7 @@ from holdfast.core.retry import Retry
 from holdfast.core.states import State
 from holdfast.testing.factories import (
     COMPLETED,
+    HANDED_BACK,
     RETRY,
     after,
     claim,
@@ -133,7 +134,7 @@ async def test_a_claim_takes_only_from_its_queues(harness: StoreHarness) -> None
 
 
 async def test_a_claim_may_name_the_types_it_knows(harness: StoreHarness) -> None:
-    """SPEC 2.5 Unknown type: from then on that worker's claims name the types it knows."""
+    """SPEC 2.5 Types: a worker claims only types it knows."""
     ids = {name: await submit_one(harness.store, type=name) for name in ("a", "b", "c")}
     worker = await register(harness.store)
     assert await claimed_ids(harness.store, worker, types=("b", "x")) == [ids["b"]]
@@ -142,11 +143,53 @@ async def test_a_claim_may_name_the_types_it_knows(harness: StoreHarness) -> Non
 
 
 async def test_unknown_types_at_the_head_do_not_hide_known_ones(harness: StoreHarness) -> None:
-    """SPEC 2.5 Unknown type; D1 section 3 rule 3: nothing starves."""
+    """SPEC 2.5 Types; D1 section 3 rule 3: nothing starves."""
     await submit_jobs(harness.store, *(new_job(type="unknown", priority=Priority.CRITICAL) for _ in range(300)))
     known = await submit_one(harness.store, type="known", priority=Priority.BULK)
     worker = await register(harness.store)
     assert await claimed_ids(harness.store, worker, types=("known",), limit=1) == [known]
+
+
+async def test_jobs_of_known_types_come_in_order_among_others(harness: StoreHarness) -> None:
+    """SPEC 2.5 FIFO, Types: batch after batch, and whatever became claimable between them."""
+    worker = await register(harness.store)
+    mine: list[UUID] = []
+    for _ in range(3):
+        await submit_jobs(harness.store, *(new_job(type="theirs") for _ in range(20)))
+        mine += [await submit_one(harness.store, type="mine") for _ in range(3)]
+        assert await claimed_ids(harness.store, worker, types=("mine",), limit=2) == mine[:2]
+        del mine[:2]
+    urgent = await submit_one(harness.store, type="mine", priority=Priority.CRITICAL)
+    assert await claimed_ids(harness.store, worker, types=("mine",), limit=2) == [urgent, mine[0]]
+    assert await claimed_ids(harness.store, worker, types=("mine",)) == mine[1:]
+    assert len(await claim(harness.store, worker, types=("theirs",))) == 60
+
+
+async def test_a_job_that_comes_back_is_found_by_its_type(harness: StoreHarness) -> None:
+    """SPEC 2.5 FIFO: it takes a new place, behind those that claims have passed by."""
+    worker = await register(harness.store)
+    job_id = await submit_one(harness.store, type="mine")
+    await submit_jobs(harness.store, *(new_job(type="theirs") for _ in range(20)))
+    (job,) = await claim(harness.store, worker, types=("mine",))
+    assert await claim(harness.store, worker, types=("mine",)) == []
+    await settle(harness.store, job, HANDED_BACK)
+    (job,) = await claim(harness.store, worker, types=("mine",))
+    assert await settle(harness.store, job, RETRY) is State.RETRYING
+    assert await claim(harness.store, worker, types=("mine",)) == []
+    await pass_time(harness, 70.0)
+    assert await claimed_ids(harness.store, await register(harness.store), types=("mine",)) == [job_id]
+
+
+async def test_a_queue_that_was_paused_is_claimed_from_its_first_job(harness: StoreHarness) -> None:
+    """D1 section 3: claims that found nothing because of the pause have passed nothing by."""
+    worker = await register(harness.store)
+    jobs = [await submit_one(harness.store, type="mine") for _ in range(3)]
+    await submit_one(harness.store, type="theirs")
+    await harness.store.pause("default")
+    for _ in range(2):
+        assert await claim(harness.store, worker, types=("mine",)) == []
+    await harness.store.resume("default")
+    assert await claimed_ids(harness.store, worker, types=("mine",)) == jobs
 
 
 async def test_a_worker_that_is_not_registered_cannot_claim(harness: StoreHarness) -> None:
@@ -251,6 +294,19 @@ async def test_a_job_that_was_reclaimed_is_claimed_alone(harness: StoreHarness) 
     batches = [await claimed_ids(harness.store, worker, limit=10) for _ in range(3)]
     assert batches[1] == [jobs[0].id], "alone"
     assert sorted(len(batch) for batch in batches) == [1, 3, 4]
+
+
+async def test_a_claim_and_its_repeat_say_which_job_was_reclaimed(harness: StoreHarness) -> None:
+    """A worker keeps the last attempts of such jobs apart."""
+    worker = await register(harness.store)
+    await submit_one(harness.store, timeouts=Timeouts(visibility=10.0))
+    assert not (await claim_one(harness.store, worker)).was_reclaimed
+    harness.clock.advance(10)
+    await tick(harness.store)
+    asked = new_claim(worker)
+    for is_repeat in (False, True):
+        (job,) = await harness.store.claim(replace(asked, is_repeat=is_repeat))
+        assert (job.was_reclaimed, job.is_last_chance) == (True, False)
 
 
 async def test_a_job_stays_fragile_after_a_replay(harness: StoreHarness) -> None:

@@ -50,6 +50,15 @@ async def test_text_that_json_can_escape_and_utf8_cannot_say_may_have_a_key(harn
     assert await submit_one(harness.store, key="k", payload=payload) == first
 
 
+@pytest.mark.parametrize("levels", [900, 960, 980, 1000, 5000])
+async def test_a_payload_may_have_a_key_however_deeply_it_is_nested(harness: StoreHarness, levels: int) -> None:
+    """Python's JSON recurses, and gives up somewhere below a thousand levels."""
+    text = b'{"b": [1.50, "\\u00e9"], "a":' * levels + b"null" + b"}" * levels
+    again = b'{"a":' * levels + b"null" + b',"b":[1.5,"\xc3\xa9"]}' * levels
+    first = await submit_one(harness.store, key="deep", payload=Payload(text))
+    assert await submit_one(harness.store, key="deep", payload=Payload(again)) == first
+
+
 async def test_raw_bytes_are_compared_as_they_are(harness: StoreHarness) -> None:
     """SPEC 2.5 Idempotency."""
     first = await submit_one(harness.store, key="k", payload=Payload.of_bytes(b"\x00\xff"))

@@ -168,6 +168,20 @@ async def test_a_double_replay_counts_once(harness: StoreHarness) -> None:
         await cancel_one(first, job_id)
 
 
+async def test_a_claim_beside_leave_strands_no_job(harness: StoreHarness) -> None:
+    """SPEC 2.5 Liveness: what the claim got is handed back by leave, or reclaimed within a minute."""
+    first, second = await both(harness)
+    for n in range(ROUNDS // 4):
+        worker = await register(first)
+        await submit_jobs(first, *(new_job(queue=f"q{n}") for _ in range(50)))
+        await asyncio.gather(
+            claim(first, worker, queues=(f"q{n}",), limit=50), second.leave(worker), return_exceptions=True
+        )
+        harness.clock.advance(60)
+        await tick(first)
+        assert await read_counts(first, f"q{n}") == {State.SCHEDULED: 50}
+
+
 async def test_two_ticks_do_each_thing_once(harness: StoreHarness) -> None:
     """P6."""
     first, second = await both(harness)

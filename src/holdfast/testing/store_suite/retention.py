@@ -5,11 +5,14 @@ from uuid import UUID
 import pytest
 
 from holdfast.core import limits
+from holdfast.core.commands import Completed
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.job import Timeouts
+from holdfast.core.retry import Retry
 from holdfast.core.states import LIVE, TERMINAL, State
 from holdfast.testing.factories import (
     FAIL,
+    RETRY,
     after,
     claim_one,
     job_in_state,
@@ -138,22 +141,47 @@ async def test_a_replayed_job_is_kept(harness: StoreHarness) -> None:
     assert await exists(harness, job_id)
 
 
-async def test_a_dependent_outlives_what_it_waited_for(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: with its dependency gone, an ended dependent can be replayed alone."""
+async def test_a_dead_job_keeps_what_it_would_read_if_it_was_replayed(harness: StoreHarness) -> None:
+    """SPEC 2.4: a dependent can read what it waited for; also one that is replayed after their retention."""
+    worker = await register(harness.store)
+    parts = [await running_job(harness.store, worker=worker, timeouts=LONG) for _ in range(2)]
+    dependencies = after(*(part.id for part in parts), kind=DependencyKind.FAN_IN)
+    total = await submit_one(harness.store, queue="mine", dependencies=dependencies, timeouts=LONG)
+    for part, result in zip(parts, (b"1", b"2"), strict=True):
+        await settle(harness.store, part, Completed(result))
+    await settle(harness.store, await claim_one(harness.store, worker, queues=("mine",)), FAIL)
+    harness.clock.advance(29 * DAY)
+    await tick(harness.store)
+    await replay_one(harness.store, total)
+    again = await claim_one(harness.store, await register(harness.store), queues=("mine",))
+    assert again.has_dependencies
+    assert sorted(one.result or b"" for one in await harness.store.read_upstream(total)) == [b"1", b"2"]
+    await settle(harness.store, again)
+    harness.clock.advance(8 * DAY)
+    for _ in range(2):
+        await tick(harness.store)
+    assert not any([await exists(harness, job_id) for job_id in (total, *(part.id for part in parts))])
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.DEAD_LETTER])
+async def test_what_a_dead_job_waited_for_goes_after_it(harness: StoreHarness, state: State) -> None:
+    """SPEC 2.5 Retention: a dead dependency and its dependent, which ended with it; the last first."""
+    parent = await running_job(harness.store, timeouts=LONG, retry=Retry(max_attempts=1))
     cancelled = await submit_one(harness.store)
-    failed = await running_job(harness.store)
-    child = await submit_one(harness.store, dependencies=after(failed.id) + after(cancelled))
-    await settle(harness.store, failed, FAIL)
+    child = await submit_one(harness.store, dependencies=after(parent.id), timeouts=LONG)
+    other = await submit_one(harness.store, dependencies=after(parent.id) + after(cancelled), timeouts=LONG)
+    await settle(harness.store, parent, FAIL if state is State.FAILED else RETRY)
     await harness.store.cancel([cancelled])
+    assert await read_state(harness.store, child) is state
     harness.clock.advance(8 * DAY)
     await tick(harness.store)
-    assert [await exists(harness, job_id) for job_id in (cancelled, failed.id, child)] == [False, True, True]
-    (job,) = await harness.store.read([child])
-    assert job is not None
-    assert (job.state, job.ended_by) == (State.FAILED, failed.id)
-    assert [one.job_id for one in await harness.store.read_upstream(child)] == [failed.id]
-    await replay_one(harness.store, failed.id)
-    assert await read_state(harness.store, child) is State.PENDING
+    assert [await exists(harness, job_id) for job_id in (cancelled, parent.id, child, other)] == [True] * 4
+    harness.clock.advance(23 * DAY)
+    await tick(harness.store)
+    assert [await exists(harness, job_id) for job_id in (child, other)] == [False, False]
+    harness.clock.advance(3600)
+    await tick(harness.store)
+    assert [await exists(harness, job_id) for job_id in (cancelled, parent.id)] == [False, False]
 
 
 async def test_removal_is_bounded_by_the_batch(harness: StoreHarness) -> None:

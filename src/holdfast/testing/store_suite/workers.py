@@ -256,6 +256,24 @@ async def test_a_gap_between_ticks_proves_nothing(harness: StoreHarness) -> None
     assert await read_state(harness.store, job.id) is State.RUNNING, "it was heard of in time"
 
 
+@pytest.mark.parametrize("sign", ["heartbeat", "register"])
+async def test_who_is_heard_first_after_a_gap_does_not_hide_it(harness: StoreHarness, sign: str) -> None:
+    """SPEC 2.5 Outages: all were cut off, and one of them is back a moment before the others."""
+    early, late = await register(harness.store), await register(harness.store)
+    job = await running_job(harness.store, worker=late)
+    for _ in range(6):
+        await pass_time_with(harness, 5, late, job)
+        await beat(harness, early)
+    harness.clock.advance(60)
+    if sign == "heartbeat":
+        await beat(harness, early)
+    else:
+        await register(harness.store)
+    await tick(harness.store)
+    assert await read_state(harness.store, job.id) is State.RUNNING
+    assert (await beat(harness, late, job)).lost == frozenset()
+
+
 async def test_a_worker_that_stays_silent_after_a_gap_is_lost(harness: StoreHarness) -> None:
     """SPEC 2.5 Outages: one full worker timeout more, and no longer."""
     worker = await register(harness.store)
@@ -297,6 +315,34 @@ async def test_a_worker_that_leaves_hands_its_jobs_back(harness: StoreHarness) -
     with pytest.raises(WorkerNotFound):
         await claim(harness.store, worker)
     assert isinstance(await settle_answer(harness.store, jobs[0]), StaleLease)
+
+
+async def test_leases_of_a_worker_that_is_not_there_are_reclaimed_within_a_minute(harness: StoreHarness) -> None:
+    """SPEC 2.5 Liveness: RUNNING is found from the lease, not through its worker's row; and not only when it ends."""
+    worker, other = await register(harness.store), await register(harness.store)
+    job = await running_job(harness.store, worker=worker)
+    kept = await running_job(harness.store, worker=other)
+    await tick(harness.store)
+    await harness.forget_worker(worker)
+    await pass_time_with(harness, 60, other, kept)
+    read = await read_one(harness.store, job.id)
+    assert (read.state, read.attempt) == (State.SCHEDULED, 1)
+    assert await read_state(harness.store, kept.id) is State.RUNNING
+
+
+async def test_leases_of_a_worker_that_is_not_there_end_in_time(harness: StoreHarness) -> None:
+    """SPEC 2.5 Liveness: by expiry, by lifetime and by cancel, found by whichever process ticks."""
+    worker = await register(harness.store)
+    expiring = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
+    overaged = await running_job(harness.store, worker=worker, timeouts=Timeouts(lifetime=10.0))
+    cancelled = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
+    await tick(harness.store)
+    await harness.forget_worker(worker)
+    await cancel_one(harness.store, cancelled.id)
+    harness.clock.advance(10)
+    await tick(await harness.second_store())
+    states = [await read_state(harness.store, job.id) for job in (expiring, overaged, cancelled)]
+    assert states == [State.SCHEDULED, State.DEAD_LETTER, State.CANCELLED]
 
 
 async def test_leaving_twice_is_harmless(harness: StoreHarness) -> None:

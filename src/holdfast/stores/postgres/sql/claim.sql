@@ -19,17 +19,21 @@ picked AS MATERIALIZED (
         array_agg(found.address) AS addresses,
         array_agg(found.job) AS jobs,
         array_agg(found.job ORDER BY found.job) AS sorted_jobs,
-        array_position(array_agg(found.is_fragile), true) AS first_fragile
+        array_position(array_agg(found.is_fragile), true) AS first_fragile,
+        -- The lanes before this one were searched to the end.
+        CASE WHEN count(*) < $6::bigint THEN cardinality($3::text[]) + 1 ELSE max(found.number) END AS end_of_search
     FROM (
-        SELECT r.address, r.job, r.is_fragile
+        SELECT r.address, r.job, r.is_fragile, lane.number
         FROM settings s
-        CROSS JOIN unnest($3::text[], $4::smallint[], $5::bigint[]) AS lane (queue, priority, after)
+        CROSS JOIN unnest($3::text[], $4::smallint[], $5::bigint[])
+            WITH ORDINALITY AS lane (queue, priority, after, number)
         CROSS JOIN LATERAL (
             SELECT r.ctid AS address, r.job, r.is_fragile
             FROM {schema}.ready r
             WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
                 AND r.lifetime_ends_at - s.now > interval '0'
-                AND ($7::text[] IS NULL OR (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job) = ANY ($7::text[]))
+                AND ($7::text[] IS NULL
+                    OR coalesce(r.type, (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job)) = ANY ($7::text[]))
             ORDER BY r.place
             LIMIT (SELECT $6::bigint)
             FOR UPDATE SKIP LOCKED
@@ -92,6 +96,22 @@ SELECT
     CASE WHEN c.expires_at = c.lifetime_ends_at THEN c.expires_at END AS expires_at, c.visibility_seconds, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
     c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
     CASE WHEN c.was_started OR c.version > 1
-        THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint
+        THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint,
+    c.is_fragile,
+    -- Of a claim that found nothing or is asked for it ($9), in one row: the last row, of whatever type, of each lane that
+    -- was searched to the end. Where a job must be taken alone, those after it were found and left: nothing is passed.
+    CASE WHEN c.job IS NULL OR $9::boolean AND c.job = (SELECT min(f.job) FROM claimed f) THEN ARRAY(
+        SELECT (
+            SELECT r.place
+            FROM {schema}.ready r
+            WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
+                AND (SELECT p.queue FROM {schema}.pause p WHERE p.queue = lane.queue) IS NULL
+                AND lane.number < (SELECT p.end_of_search FROM picked p WHERE p.first_fragile IS NULL)
+            ORDER BY r.place DESC
+            LIMIT (SELECT 1)
+        )
+        FROM unnest($3::text[], $4::smallint[], $5::bigint[])
+            WITH ORDINALITY AS lane (queue, priority, after, number)
+    ) END AS seen
 FROM settings s
 LEFT JOIN claimed c ON true

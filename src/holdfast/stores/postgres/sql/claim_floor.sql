@@ -1,15 +1,16 @@
--- claim's cursors: where each lane's first visible row is, and which transactions are still open.
--- Reads rows that others have locked, too: they may come back. Index: ready_claim.
-SELECT
-    lane.queue, lane.priority,
-    pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_open,
-    pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next_transaction,
-    first.place AS first_place
-FROM unnest($1::text[], $2::smallint[], $3::bigint[]) AS lane (queue, priority, after)
+-- claim's floors: where each lane's first visible row of these types is.
+-- Reads rows that others have locked, too: they may come back. Its snapshot is younger than the answer of
+-- claim_holders.sql, or a commit in between would be missed.
+-- Index: ready_claim from the lane's floor on; job_pkey for rows of programs that did not write their type.
+SELECT first.place
+FROM unnest($1::text[], $2::smallint[], $3::bigint[]) WITH ORDINALITY AS lane (queue, priority, after, number)
 LEFT JOIN LATERAL (
     SELECT r.place
     FROM {schema}.ready r
     WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
+        AND ($4::text[] IS NULL
+            OR coalesce(r.type, (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job)) = ANY ($4::text[]))
     ORDER BY r.place
-    LIMIT 1
+    LIMIT (SELECT 1)
 ) first ON true
+ORDER BY lane.number

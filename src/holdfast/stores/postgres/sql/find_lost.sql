@@ -1,13 +1,14 @@
--- tick: leases of workers given up for lost, locked. Index: running_owner.
+-- tick: leases whose worker is lost, or has no row, locked, skipping what another tick or a settle has.
+-- It walks over all leases, which are as many as there are slots: it is asked when a worker was just lost, and otherwise
+-- now and then. A claim that ran beside leave, or beside the loss of its worker, is found this way.
+-- Index: running_expires, worker_pkey.
 SELECT r.seq
-FROM {schema}.worker w
-CROSS JOIN LATERAL (
+FROM (
     SELECT r.job AS seq
     FROM {schema}.running r
-    WHERE r.owner = w.id
+    WHERE (SELECT w.id FROM {schema}.worker w WHERE w.id = r.owner AND NOT w.is_lost) IS NULL
+    ORDER BY r.expires_at
     LIMIT $1
     FOR UPDATE SKIP LOCKED
 ) r
-WHERE w.is_lost
 ORDER BY r.seq
-LIMIT $1

@@ -1,5 +1,5 @@
 -- heartbeat: leases in a worker's name that it does not know of, locked.
--- Index: running_owner, running_pkey.
+-- Index: running_expires (all leases are walked over), running_pkey.
 WITH owned AS MATERIALIZED (
     SELECT r.job, r.token FROM {schema}.running r WHERE r.owner = $1::uuid AND NOT r.token = ANY ($4::uuid[])
 ),

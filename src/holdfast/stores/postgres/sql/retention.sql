@@ -1,5 +1,5 @@
 -- tick: remove ended jobs that find_removable.sql has locked, with all that belongs to them.
--- Guarantees: nothing goes that a live job waits for: asked again here, because a dependent may have come in the moment
+-- Guarantees: nothing goes that a live job waits for, or a dead one would need: asked again here, because a dependent may have come in the moment
 -- before the lock, and a statement sees only what was committed before it began.
 -- Locks: the rows removed. Index: the primary keys, edge_parent.
 WITH picked AS MATERIALIZED (
@@ -9,7 +9,7 @@ WITH picked AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = g.job OFFSET 0) j
     WHERE NOT e.has_dependents OR (
         SELECT d.child FROM {schema}.edge d WHERE d.parent = e.job
-            AND (SELECT x.job FROM {schema}.ended x WHERE x.job = d.child) IS NULL
+            AND (SELECT x.job FROM {schema}.ended x WHERE x.job = d.child AND x.state IN ({done_states})) IS NULL
         LIMIT 1) IS NULL
 ),
 seqs AS MATERIALIZED (SELECT ARRAY(SELECT job FROM picked) AS jobs),

@@ -4,9 +4,9 @@
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
--- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
+-- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
 common AS MATERIALIZED (
     SELECT
@@ -42,16 +42,16 @@ inserted AS (
         g.max_attempts, g.visibility_seconds, g.lifetime_seconds, g.options
     FROM clock, given g
     {on_conflict}
-    RETURNING seq, queue, priority, created_at, run_at, lifetime_seconds
+    RETURNING seq, type, queue, priority, created_at, run_at, lifetime_seconds
 ),
 readied AS (
     INSERT INTO {schema}.ready (
         job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
-        scheduled_at, lifetime_ends_at
+        scheduled_at, lifetime_ends_at, type
     )
     SELECT
         seq, queue, priority, seq, 0, 0, 0, false, false,
-        created_at, created_at + make_interval(secs => lifetime_seconds)
+        created_at, created_at + make_interval(secs => lifetime_seconds), type
     FROM inserted
     WHERE run_at IS NULL
 ),

@@ -2,9 +2,9 @@
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
--- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
+-- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
 inserted AS (
     INSERT INTO {schema}.job (
@@ -21,11 +21,11 @@ inserted AS (
 readied AS (
     INSERT INTO {schema}.ready (
         job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
-        scheduled_at, lifetime_ends_at
+        scheduled_at, lifetime_ends_at, type
     )
     SELECT
         seq, $5::text, $6::smallint, seq, 0, 0, 0, false, false,
-        (SELECT now FROM clock), (SELECT now + make_interval(secs => $10::float8) FROM clock)
+        (SELECT now FROM clock), (SELECT now + make_interval(secs => $10::float8) FROM clock), $4::text
     FROM inserted
 )
 INSERT INTO {schema}.tally (queue, state, delta)

@@ -3,9 +3,9 @@
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing.
 -- $12 is the channel on which to say so, or NULL: see wake.Notifier.
 -- Locks: none but those of its own rows; with a channel, the one that lets notifications come in the order of commits. Index: job_id_key for the conflict.
--- The clock is asked first, and the transaction has its number by that: a job's number is its place, too (PG3).
+-- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, pg_current_xact_id() AS number
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
 ),
 inserted AS (
     INSERT INTO {schema}.job (
@@ -25,11 +25,11 @@ counted AS (
 readied AS (
     INSERT INTO {schema}.ready (
         job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
-        scheduled_at, lifetime_ends_at
+        scheduled_at, lifetime_ends_at, type
     )
     SELECT
         seq, queue, priority, seq, 0, 0, 0, false, false,
-        created_at, created_at + make_interval(secs => lifetime_seconds)
+        created_at, created_at + make_interval(secs => lifetime_seconds), $4::text
     FROM inserted
 )
 SELECT pg_notify($12::text, queue) FROM inserted WHERE $12::text IS NOT NULL

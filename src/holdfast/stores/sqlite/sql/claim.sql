@@ -18,12 +18,12 @@ SELECT queue FROM step WHERE queue IS NOT NULL
 
 -- [find]
 -- ?1 queue, ?2 now, ?3 limit, ?4 the types the worker knows as a JSON array, or NULL for all; ?5 the largest payload that
--- is answered here, [payloads] has the others.
+-- is answered here, [payloads] has the others; ?6 … ?10 the place after which to start, by priority.
 -- One row for all of them, not one each: a row lets go of the interpreter, which others then have for a while. Bytes
 -- cannot be JSON: they come one after the other, as hexadecimal digits.
 SELECT json_group_array(json_array(
         job, version, attempt, is_fragile, lifetime_ends_at, visibility_seconds, last_token, priority, type, created_at,
-        max_attempts, is_json, options, has_dependencies, payload_bytes
+        max_attempts, is_json, options, has_dependencies, payload_bytes, place
     )),
     group_concat(hex(id), ''),
     group_concat(hex(payload), '')
@@ -32,13 +32,18 @@ FROM (
         printf('%!.17g', j.visibility_seconds) AS visibility_seconds, hex(r.last_token) AS last_token, r.priority, j.type, j.created_at,
         j.max_attempts, j.is_json, j.options,
         j.depth > 0 AND EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job) AS has_dependencies,
-        length(j.payload) AS payload_bytes, j.id, iif(length(j.payload) <= ?5, j.payload, '') AS payload
-    FROM holdfast_ready r INDEXED BY holdfast_ready_claim
+        length(j.payload) AS payload_bytes, j.id, iif(length(j.payload) <= ?5, j.payload, '') AS payload, r.place
+    -- Priority by priority, each from its own place on: the parts of a UNION ALL come one after the other.
+    FROM (
+        {lanes}
+    ) r
     CROSS JOIN holdfast_job j ON j.seq = r.job
-    WHERE r.queue = ?1 AND r.lifetime_ends_at > ?2 AND (?4 IS NULL OR j.type IN (SELECT value FROM json_each(?4)))
-    ORDER BY r.priority, r.place
     LIMIT ?3
 )
+
+-- [left]
+-- The last place of each priority in queue ?1.
+SELECT {lefts}
 
 -- [payloads]
 SELECT seq, payload FROM holdfast_job WHERE seq IN (SELECT value FROM json_each(?1))
@@ -69,7 +74,7 @@ SELECT r.queue,
     json_array(
         r.job, r.version, r.attempt, r.is_fragile, r.lifetime_ends_at, printf('%!.17g', r.visibility_seconds),
         hex(r.last_token), j.priority, j.type, j.created_at, j.max_attempts, j.is_json, j.options,
-        EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job), length(j.payload),
+        EXISTS (SELECT 1 FROM holdfast_edge e WHERE e.child = r.job), length(j.payload), NULL,
         hex(r.token), r.expires_at, r.started_at
     ),
     hex(j.id),

@@ -36,5 +36,8 @@ ORDER BY j.seq
 -- [mark]
 INSERT OR IGNORE INTO holdfast_mark (job) VALUES (?)
 
--- [take_marks]
-DELETE FROM holdfast_mark WHERE job IN (SELECT job FROM holdfast_mark ORDER BY job LIMIT ?1) RETURNING job
+-- [unmark]
+DELETE FROM holdfast_mark WHERE job IN (SELECT value FROM json_each(?1))
+
+-- [find_marks]
+SELECT job FROM holdfast_mark ORDER BY job LIMIT ?1

@@ -1,5 +1,5 @@
 -- tick: remove ended jobs past their retention, oldest first, with all that belongs to them.
--- Guarantees: nothing goes that a live job waits for, whose dependents are still to be told, or whose key still answers.
+-- Guarantees: nothing goes that a live job waits for or a dead one would need if it was replayed, whose dependents are still to be told, or whose key still answers.
 
 -- [find_done]
 -- COMPLETED and CANCELLED jobs to look at, after (?1, ?2) and until ?3; ?4 limit. Index: holdfast_ended_done.
@@ -22,7 +22,8 @@ CROSS JOIN holdfast_job j ON j.seq = e.job
 WHERE NOT EXISTS (SELECT 1 FROM holdfast_mark m WHERE m.job = e.job)
     AND (NOT e.has_dependents OR NOT EXISTS (
         SELECT 1 FROM holdfast_edge d INDEXED BY holdfast_edge_parent
-        WHERE d.parent = e.job AND NOT EXISTS (SELECT 1 FROM holdfast_ended x WHERE x.job = d.child)))
+        WHERE d.parent = e.job AND NOT EXISTS (
+            SELECT 1 FROM holdfast_ended x WHERE x.job = d.child AND x.state NOT IN ({dead_states}))))
     AND NOT EXISTS (SELECT 1 FROM holdfast_idempotency k WHERE k.job_id = j.id AND k.expires_at > ?2)
 LIMIT ?3
 
@@ -54,9 +55,8 @@ DELETE FROM holdfast_idempotency WHERE rowid IN (
 )
 
 -- [workers]
--- Workers lost and not seen since ?1, without leases.
-DELETE FROM holdfast_worker
-WHERE is_lost AND seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM holdfast_running r WHERE r.owner = holdfast_worker.id)
+-- Workers lost and not seen since ?1.
+DELETE FROM holdfast_worker WHERE is_lost AND seen_at < ?1
 
 -- [slots]
 -- Slots fired until ?1, but never the newest of a name that has come by ?2; ?3: limit. Index: holdfast_cron_slot_fired.

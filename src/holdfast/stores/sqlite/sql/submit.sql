@@ -12,10 +12,11 @@ ON CONFLICT (id) DO NOTHING
 -- [ready]
 -- Those of the numbers ?1 … ?2 that were inserted and are due at once, placed in that order.
 INSERT INTO holdfast_ready (
-    job, place, queue, priority, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at
+    job, place, queue, priority, version, attempt, replays, is_fragile, has_dependents, scheduled_at, lifetime_ends_at,
+    type
 )
 SELECT seq, seq, queue, priority, 0, 0, 0, 0, 0, created_at,
-    created_at + CAST(round(lifetime_seconds * 1000000.0) AS INTEGER)
+    created_at + CAST(round(lifetime_seconds * 1000000.0) AS INTEGER), type
 FROM holdfast_job
 WHERE seq BETWEEN ?1 AND ?2 AND (run_at IS NULL OR run_at <= created_at)
 ORDER BY seq

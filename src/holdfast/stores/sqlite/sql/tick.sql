@@ -9,7 +9,8 @@ ORDER BY due_at, job LIMIT ?2
 -- [due]
 -- The same with what [ready] of write.sql takes over, in its order. Index: holdfast_waiting_due, then the primary key.
 SELECT w.state, w.state = 'RETRYING' AND w.attempt >= j.max_attempts, w.job, j.queue, j.priority,
-    w.version, w.attempt, w.replays, w.is_fragile, w.has_dependents, w.lifetime_ends_at, w.started_at, w.last_token
+    w.version, w.attempt, w.replays, w.is_fragile, w.has_dependents, w.lifetime_ends_at, w.started_at, w.last_token,
+    j.type
 FROM holdfast_waiting w INDEXED BY holdfast_waiting_due
 CROSS JOIN holdfast_job j ON j.seq = w.job
 WHERE w.due_at IS NOT NULL AND w.due_at <= ?1
@@ -43,22 +44,27 @@ SELECT job FROM (
 ORDER BY lifetime_ends_at, job LIMIT ?2
 
 -- [find_lost]
--- Leases of workers given up for lost. ?1: limit. Index: holdfast_running_owner.
+-- Leases of workers that are lost, or have no row. ?1: limit. Index: holdfast_running_owner, which also lists the owners.
+WITH RECURSIVE owner (id) AS (
+    SELECT min(owner) FROM holdfast_running
+    UNION ALL
+    SELECT (SELECT min(r.owner) FROM holdfast_running r WHERE r.owner > owner.id) FROM owner WHERE owner.id IS NOT NULL
+)
 SELECT r.job
-FROM holdfast_worker w CROSS JOIN holdfast_running r INDEXED BY holdfast_running_owner ON r.owner = w.id
-WHERE w.is_lost
+FROM owner CROSS JOIN holdfast_running r INDEXED BY holdfast_running_owner ON r.owner = owner.id
+WHERE NOT EXISTS (SELECT 1 FROM holdfast_worker w WHERE w.id = owner.id AND NOT w.is_lost)
 ORDER BY r.job LIMIT ?1
 
 -- [mark_lost]
--- ?1: whoever was last seen before this time.
-UPDATE holdfast_worker SET is_lost = 1 WHERE seen_at < ?1 AND NOT is_lost
+-- Whoever was last seen before ?1; or after ?2, which was before the clock was put back.
+UPDATE holdfast_worker SET is_lost = 1 WHERE NOT is_lost AND NOT seen_at BETWEEN ?1 AND ?2
 
 -- [beat]
 -- Note that a tick ran, unless one did so within ?4: many processes that tick side by side write one note. After a gap
--- (?2), silence counts against workers only from ?3 on.
+-- (?2), silence counts against workers only from ?3 on. A tick in the future was before the clock was put back.
 UPDATE holdfast_beat SET
     silence_counts_from = CASE
-        WHEN last_tick_at IS NULL OR silence_counts_from IS NULL OR ?1 - last_tick_at > ?2 THEN ?3
+        WHEN last_tick_at IS NULL OR silence_counts_from IS NULL OR NOT ?1 - last_tick_at BETWEEN 0 AND ?2 THEN ?3
         ELSE silence_counts_from
     END,
     last_tick_at = ?1

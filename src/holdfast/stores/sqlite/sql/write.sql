@@ -17,8 +17,8 @@ INSERT INTO holdfast_tag (job, name, value) VALUES (?, ?, ?)
 -- [ready]
 INSERT INTO holdfast_ready (
     job, place, queue, priority, version, attempt, replays, is_fragile, has_dependents,
-    scheduled_at, lifetime_ends_at, started_at, last_token
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    scheduled_at, lifetime_ends_at, started_at, last_token, type
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- [waiting]
 INSERT OR REPLACE INTO holdfast_waiting (
