@@ -96,6 +96,14 @@ class Store(Registry, Protocol):
         ...
 
     @property
+    def absent_since(self) -> float | None:
+        """Since when others may take this worker's process for dead, by the monotonic clock.
+
+        Set while the proof that ``attend`` gave is lost, and could neither be given again nor taken back.
+        """
+        ...
+
+    @property
     def submit_lanes(self) -> int:
         """How many submits it can work on side by side: one where all writes stand in one line anyway."""
         ...
@@ -183,6 +191,14 @@ class Store(Registry, Protocol):
         ...
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer: ...
+
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+        """Prove, until cancelled, that a registered worker's process lives (Z1, Z2 in ``core/presence``).
+
+        With ``tick``, the leases of workers whose process has died are reclaimed meanwhile, in batches of that size.
+        Where the store has no such proof it returns at once; then silence is the rule, for this worker and by it.
+        """
+        ...
 
     async def leave(self, worker_id: UUID) -> None:
         """The worker stops in good order; leases it still has are handed back."""

@@ -141,6 +141,10 @@ class Transaction(Protocol):
 
     async def mark_lost_workers(self, *, timeout_seconds: float) -> None: ...
 
+    async def mark_gone_workers(self, workers: Collection[UUID]) -> None:
+        """Their processes have died, unless they prove the opposite in this moment."""
+        ...
+
     async def beat(self, *, timeout_seconds: float) -> datetime:
         """Note that a tick ran; the time from which on silence counts against workers again."""
         ...

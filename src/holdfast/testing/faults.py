@@ -75,6 +75,10 @@ class FaultyStore:
         return self._store.standstill
 
     @property
+    def absent_since(self) -> float | None:
+        return self._store.absent_since
+
+    @property
     def submit_lanes(self) -> int:
         return self._store.submit_lanes
 
@@ -186,6 +190,12 @@ class FaultyStore:
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._do("heartbeat", lambda: self._store.heartbeat(heartbeat))
+
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+        await self._do(
+            "attend",
+            lambda: self._store.attend(worker_id, worker_timeout_seconds=worker_timeout_seconds, tick=tick),
+        )
 
     async def leave(self, worker_id: UUID) -> None:
         await self._do("leave", lambda: self._store.leave(worker_id))

@@ -9,6 +9,8 @@ B2. Without a confirmed heartbeat for ``SILENT_PART`` of the worker timeout, cou
     this worker takes its leases for lost (``on_silence``), and until the next one is confirmed (``on_heard``) it starts
     nothing. A timer says so, whatever the heartbeat hangs in. What is left of the timeout is for handlers to stop in.
     Where the store proves that nobody can write, nobody can take a job over, and handlers carry on.
+    Where the proof that its process lives is lost (``Store.absent_since``) that is ``SILENT_PART`` of the time after
+    which others take it for dead (``core/presence``).
 B3. Whatever goes wrong with one beat, tick or slot, the next one comes.
 B4. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with it.
 """
@@ -29,6 +31,7 @@ from holdfast.core import limits
 from holdfast.core.commands import Heartbeat, HeartbeatAnswer, Settlement
 from holdfast.core.errors import ConfigError, HoldfastError, Unavailable
 from holdfast.core.ports import Standstill, Store
+from holdfast.core.presence import GONE_PART
 from holdfast.worker import tasks
 from holdfast.worker.handler import Isolation
 from holdfast.worker.leases import Leases
@@ -172,10 +175,10 @@ class Pulse:
         look_seconds = LOOK_PART * self._timeout_seconds
         is_looked_at = False
         while True:
-            left = SILENT_PART * self._timeout_seconds - self._silent_seconds()
+            left = self._seconds_left()
             if left > look_seconds:
                 is_looked_at = False
-                await asyncio.sleep(left - look_seconds)
+                await asyncio.sleep(min(left - look_seconds, 2 * look_seconds))
                 continue
             # Never at the first look: after this process was stopped for a while, or its loop was blocked where the
             # store shares it, the heartbeat that is due gets its chance.
@@ -183,6 +186,16 @@ class Pulse:
                 self._fall_silent()
             is_looked_at = True
             await asyncio.sleep(look_seconds)
+
+    def _seconds_left(self) -> float:
+        """Until handlers must be told to stop."""
+        patience_seconds = SILENT_PART * self._timeout_seconds
+        return min(patience_seconds - self._silent_seconds(), GONE_PART * patience_seconds - self._absent_seconds())
+
+    def _absent_seconds(self) -> float:
+        """For how long others may have taken this worker's process for dead."""
+        since = None if self._store is None else self._store.absent_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def _silent_seconds(self) -> float:
         """For how long others may have taken this worker for dead and acted on it."""
@@ -204,10 +217,11 @@ class Pulse:
 
     def _fall_silent(self) -> None:
         self._is_silent = True
+        absent_seconds = self._absent_seconds()
         LOG.warning(
-            "no heartbeat was confirmed for %.1f s: running handlers are told to stop, because other workers may take "
-            "their jobs over",
-            time.monotonic() - self._confirmed,
+            "%s for %.1f s: running handlers are told to stop, because other workers may take their jobs over",
+            "this worker's session at the database was lost" if absent_seconds else "no heartbeat was confirmed",
+            absent_seconds or time.monotonic() - self._confirmed,
             extra={"event": "worker_silent"},
         )
         # Where the loop was blocked for so long that heartbeats are confirmed again, there is nothing to tell.
@@ -247,7 +261,26 @@ class Pulse:
             works.append(self._ticks(store))
             if self._crons:
                 works.append(self._fire_crons(store))
-        await asyncio.gather(*works)
+        attending = tasks.start(self._attend(store))
+        try:
+            await asyncio.gather(*works)
+        finally:
+            attending.cancel()
+            await asyncio.gather(attending, return_exceptions=True)
+
+    async def _attend(self, store: Store) -> None:
+        patience = Patience("proof of life", self._outage)
+        while True:
+            try:
+                await store.attend(
+                    self._leases.worker_id,
+                    worker_timeout_seconds=self._timeout_seconds,
+                    tick=self._options.tick,
+                )
+            except Exception as error:
+                await patience.wait(error)
+            else:
+                return
 
     async def _pause(self, seconds: float) -> bool:
         """False when it is time to stop."""

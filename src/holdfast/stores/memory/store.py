@@ -76,6 +76,7 @@ class SystemClock:
 class MemoryStore:
     submit_lanes: Final = 1
     standstill: Final = None
+    absent_since: Final = None
 
     def __init__(
         self,
@@ -422,6 +423,9 @@ class MemoryStore:
             cancel_requested=frozenset(r.token for r in valid if r.cancel_requested and r.token is not None),
             handed_back=handed_back,
         )
+
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+        """It lives in one process, and ends with it."""
 
     async def leave(self, worker_id: UUID) -> None:
         self._run(lambda tx: hand_back_unknown(tx, worker_id, known=(), claiming=frozenset()))

@@ -247,6 +247,9 @@ class MemoryTransaction:
             if abs(self.now - worker.seen_at) > timeout:
                 worker.is_lost = True
 
+    async def mark_gone_workers(self, workers: Collection[UUID]) -> None:
+        """All are of one process, which is at work on this."""
+
     async def beat(self, *, timeout_seconds: float) -> datetime:
         tables = self.tables
         longest = timedelta(seconds=timeout_seconds / 2)

@@ -175,6 +175,11 @@ class Database:
             await pool.close()
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether a connection is a session of its own: not behind a pooler in transaction mode."""
+        return self._is_prepared and self._is_listening
+
+    @property
     def now(self) -> datetime | None:
         """None: the database's own clock."""
         return self._clock.now() if self._clock is not None else None

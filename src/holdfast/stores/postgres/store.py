@@ -62,6 +62,7 @@ from holdfast.stores.postgres.database import POOL_SIZE, Database
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
+from holdfast.stores.postgres.presence import Presence
 from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order
 from holdfast.stores.postgres.submit import Submits
 from holdfast.stores.postgres.sweeps import Searches
@@ -83,6 +84,7 @@ COMPLETED: Final = Settled(State.COMPLETED)
 class PostgresStore:
     submit_lanes: Final = 2
     standstill: Final = None
+    _presence: Presence | None = None
 
     def __init__(
         self,
@@ -277,6 +279,29 @@ class PostgresStore:
                 seen_at = excluded.seen_at, is_lost = false
         """
         await self._database.fetch(sql, worker_id, name, self._database.now, list(queues), list(types))
+
+    @property
+    def absent_since(self) -> float | None:
+        return None if self._presence is None else self._presence.absent_since
+
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+        if not self._database.has_sessions:
+            return
+
+        async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
+            report = TickReport(has_more=True)
+            while report.has_more:
+                report = await self._database.transact(
+                    lambda tx: tick_verbs.gone_workers(tx, tick, gone), may_wait=False
+                )
+
+        self._presence = Presence(
+            self._database,
+            worker_id,
+            worker_timeout_seconds=worker_timeout_seconds,
+            on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
+        )
+        await self._presence.run()
 
     async def leave(self, worker_id: UUID) -> None:
         async def hand_back(tx: PostgresTransaction) -> None:

@@ -483,6 +483,9 @@ class PostgresTransaction:
         """
         await self._inline(sql, self.now - timeout, self.now + timeout)
 
+    async def mark_gone_workers(self, workers: Collection[UUID]) -> None:
+        await self._run("mark_gone", list(workers))
+
     async def beat(self, *, timeout_seconds: float) -> datetime:
         # tick.sql has just noted what there was to note.
         (row,) = await self._run("beat", timeout_seconds)

@@ -70,6 +70,7 @@ from holdfast.stores.sqlite.due import due
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.heartbeat import heartbeat as beat
+from holdfast.stores.sqlite.presence import Presence
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.reads import Search
 from holdfast.stores.sqlite.schema import migrate
@@ -104,6 +105,8 @@ class Lanes:
 
 class SQLiteStore:
     submit_lanes: Final = 1
+    absent_since: Final = None
+    """A lock on a file is lost with its process, and not before."""
 
     def __init__(
         self,
@@ -325,6 +328,20 @@ class SQLiteStore:
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._write(lambda tx: beat(tx, heartbeat))
+
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+        async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
+            report = TickReport(has_more=True)
+            while report.has_more:
+                report = await self._run(lambda tx: tick_verbs.gone_workers(tx, tick, gone))
+
+        presence = Presence(
+            self.path,
+            worker_id,
+            worker_timeout_seconds=worker_timeout_seconds,
+            on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
+        )
+        await presence.run()
 
     async def leave(self, worker_id: UUID) -> None:
         def work(tx: SQLiteTransaction) -> None:

@@ -305,6 +305,9 @@ class SQLiteTransaction:
         if not self._is_late:
             self.run("tick.mark_lost", self._ago(timeout_seconds), self._ago(-timeout_seconds))
 
+    async def mark_gone_workers(self, workers: Collection[UUID]) -> None:
+        self.run_many("tick.mark_gone", [(worker.bytes,) for worker in workers])
+
     async def beat(self, *, timeout_seconds: float) -> datetime:
         gap = duration_microseconds(timeout_seconds / 2)
         counts_again = self.now_microseconds + duration_microseconds(timeout_seconds)

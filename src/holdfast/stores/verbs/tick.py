@@ -1,6 +1,8 @@
 """Time moves on. Each part is a transaction of its own, bounded, and skips what another process is at work on."""
 
+from collections.abc import Collection
 from typing import Final
+from uuid import UUID
 
 from holdfast.core import decisions
 from holdfast.core.commands import Tick, TickReport
@@ -26,6 +28,13 @@ async def lost_workers(tx: Transaction, tick: Tick) -> TickReport:
     silence_counts_from = await tx.beat(timeout_seconds=tick.worker_timeout_seconds)
     if tx.now >= silence_counts_from:
         await tx.mark_lost_workers(timeout_seconds=tick.worker_timeout_seconds)
+    records = await tx.find_leases_of_lost_workers(limit=tick.batch)
+    return await _reclaim(tx, tick, [(r, decisions.reclaim(r, decisions.WORKER_LOST, now=tx.now)) for r in records])
+
+
+async def gone_workers(tx: Transaction, tick: Tick, workers: Collection[UUID]) -> TickReport:
+    """No part of tick: whoever watches the workers' processes asks for it."""
+    await tx.mark_gone_workers(workers)
     records = await tx.find_leases_of_lost_workers(limit=tick.batch)
     return await _reclaim(tx, tick, [(r, decisions.reclaim(r, decisions.WORKER_LOST, now=tx.now)) for r in records])
 

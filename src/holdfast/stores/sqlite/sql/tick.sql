@@ -59,6 +59,10 @@ ORDER BY r.job LIMIT ?1
 -- Whoever was last seen before ?1; or after ?2, which was before the clock was put back.
 UPDATE holdfast_worker SET is_lost = 1 WHERE NOT is_lost AND NOT seen_at BETWEEN ?1 AND ?2
 
+-- [mark_gone]
+-- The process of worker ?1 has died.
+UPDATE holdfast_worker SET is_lost = 1 WHERE id = ?1
+
 -- [beat]
 -- Note that a tick ran, unless one did so within ?4: many processes that tick side by side write one note. After a gap
 -- (?2), silence counts against workers only from ?3 on. A tick in the future was before the clock was put back.
