@@ -110,6 +110,8 @@ class Pulse:
         self._stopping: asyncio.Event | None = None
         self._nudged: asyncio.Event | None = None
         self._is_resting = False
+        self._has_news = False
+        """Since the last tick began."""
         self._is_stopped = False
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
@@ -138,6 +140,8 @@ class Pulse:
 
     def nudge(self) -> None:
         """From the loop that claims: there may be a job now that is due sooner than was known."""
+        # First: whoever goes to rest looks at it once resting is set.
+        self._has_news = True
         if self._is_resting and self._loop is not None and self._nudged is not None and not self._loop.is_closed():
             self._is_resting = False
             self._loop.call_soon_threadsafe(self._nudged.set)
@@ -414,6 +418,7 @@ class Pulse:
             quiet_seconds = 0.0
             try:
                 for _ in range(MAX_TICKS):
+                    self._has_news = False
                     report = await store.tick(self._options.tick)
                     quiet_seconds = report.quiet_seconds
                     if not report.has_more:
@@ -438,13 +443,13 @@ class Pulse:
         assert self._stopping is not None
         self._nudged.clear()
         self._is_resting = not self._stopping.is_set()
-        if self._is_resting:
+        if self._is_resting and not self._has_news:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._nudged.wait()
         self._is_resting = False
         # The news are most often of a job that is claimed this very moment: a tick would be in its way.
-        return await self._pause(min(SOONEST_SECONDS, usual) if self._nudged.is_set() else 0.0)
+        return await self._pause(min(SOONEST_SECONDS, usual) if self._has_news else 0.0)
 
     async def _fire_crons(self, store: Store) -> None:
         from holdfast.engine.cron import CronScheduler  # most workers have no periodic job

@@ -3,14 +3,17 @@
 The usual interval is longer than these tests wait, so what happens here happens because of the news.
 """
 
+import asyncio
 from uuid import uuid4
 
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.errors import HoldfastError
 from holdfast.core.retry import Jitter, Retry, Strategy
 from holdfast.core.states import State
+from holdfast.testing.factories import read_state
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
+from tests.integration.worker.awkward import Awkward
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import PATIENCE_SECONDS, World
 
@@ -47,3 +50,26 @@ async def test_a_retry_is_started_when_it_is_due(world: World) -> None:
     async with world.worker(tick_seconds=RARELY_SECONDS, poll_seconds=RARELY_SECONDS):
         job = await world.until(await world.submit("second_time_lucky", retry=IN_A_MOMENT))
     assert (job.state, job.attempt) == (State.COMPLETED, 2)
+
+
+@on("postgres")
+async def test_news_that_come_while_a_tick_is_under_way_are_not_forgotten(world: World) -> None:
+    """The tick has looked before the job was to be retried, and is answered after the worker was told of it."""
+
+    async def second_time_lucky(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+
+    async def until_told() -> None:
+        pulse_store.after.clear()
+        while await read_state(pulse_store, job_id) is not State.RETRYING or not worker._pulse._has_news:
+            await asyncio.sleep(0.01)
+
+    world.handle(second_time_lucky)
+    pulse_store = Awkward(create_store(world.url), after={"tick": until_told})
+    worker = world.new_worker(
+        create_pulse_store=lambda: pulse_store, tick_seconds=RARELY_SECONDS, poll_seconds=RARELY_SECONDS
+    )
+    job_id = await world.submit("second_time_lucky", retry=IN_A_MOMENT)
+    async with worker:
+        assert (await world.until(job_id)).state is State.COMPLETED
