@@ -20,11 +20,11 @@ holdfast doctor --repair          put right what can be put right beside running
 holdfast doctor --deep            all jobs, also those that have ended
 holdfast doctor --json | jq -r '.findings[].code'
 """
-DESCRIPTION: Final = f"""Ask a live database whether it keeps every rule that it must keep: where jobs stand, counts, dependencies,
-marks, leases, times, privileges, versions, clocks. It reads one snapshot, changes nothing and may run beside workers. Cheap
-at any number of jobs: what is overdue, leases, marks, the server. In proportion to the jobs that have not ended: counts. Of
-each table the newest {limits.EXAMINED_JOBS:,} rows are walked over; --deep walks over all. Exit code 1 where anything is
-wrong; warnings do not count."""
+DESCRIPTION: Final = f"""Ask a live database whether it keeps every rule that it must keep: where jobs stand, counts,
+dependencies, marks, leases, times, privileges, versions, clocks. It reads one snapshot, changes nothing and may run
+beside workers. Cheap at any number of jobs: what is overdue, leases, marks, the server. In proportion to the jobs that
+have not ended: counts. Of each table the newest {limits.EXAMINED_JOBS:,} rows are walked over; --deep walks over all.
+Exit code 1 where anything is wrong; warnings do not count."""
 
 
 def add_to(commands: Commands) -> None:
@@ -40,7 +40,9 @@ def add_to(commands: Commands) -> None:
         "--repair", action="store_true", help="put right what is safe to put right beside running workers"
     )
     parser.add_argument(
-        "--deep", action="store_true", help="walk over all jobs; takes seconds a million, and holds nobody up but vacuum"
+        "--deep",
+        action="store_true",
+        help="walk over all jobs; takes seconds a million, and holds nobody up but vacuum",
     )
     parser.add_argument(
         "--patience",
@@ -57,9 +59,7 @@ def add_to(commands: Commands) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     diagnosis = await _diagnose(arguments)
     if arguments.json:
-        write_json(
-            {"findings": [_data(finding) for finding in diagnosis.findings], "checked": list(diagnosis.checked)}
-        )
+        write_json({"findings": [_data(finding) for finding in diagnosis.findings], "checked": list(diagnosis.checked)})
     else:
         _show(diagnosis)
     return Exit.DONE if diagnosis.is_healthy else Exit.NOT_DONE

@@ -3,8 +3,8 @@
 A store counts and names what breaks a rule (``Found``); the words are here, so that they are the same for every store.
 What "overdue" means is said in ``liveness``.
 
-X1. What is merely under way is never found: whatever must agree is read in one snapshot, and what has a time by which it
-    must have moved is found only if it is still there at a second look.
+X1. What is merely under way is never found: whatever must agree is read in one snapshot, and what has a time by which
+    it must have moved is found only if it is still there at a second look.
 X2. A repair looks again under the locks that the verbs take, and changes only what is still wrong: it is safe beside
     running workers, and a second one finds nothing to do.
 """
@@ -83,7 +83,7 @@ CHECKS: Final = {
         "the tables are not those of this version",
         "older tables: holdfast migrate; newer ones: upgrade this program. Nothing else was checked",
     ),
-    Code.PRIVILEGES_MISSING: Check("the role lacks privileges", "grant what is named, as docs/how-to/postgresql.md says"),
+    Code.PRIVILEGES_MISSING: Check("the role lacks privileges", "grant what is named"),
     Code.CLOCK_SKEW: Check(
         "the clock of this machine and the database's differ",
         "synchronise them (NTP); jobs are timed by the database's, but a run_at is often made with this one",

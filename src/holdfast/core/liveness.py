@@ -1,15 +1,15 @@
 """By when somebody must have moved a job that has not ended, and since when it is overdue.
 
 The one place that says what "overdue" means: ``holdfast doctor`` and the conformance suite ask here. Who does the
-moving, through which index, and who does it instead if that process dies stands as a table in ``README.md`` beside this.
+moving, through which index, and who does it instead if that process dies stands as a table in ``README.md``.
 
-Times are those that are written in the rows. A transaction may be committed long after the times it wrote, and nothing in
-a row says when. So a job that is overdue at one look may just have come to light; one that is still overdue a minute
+Times are those that are written in the rows. A transaction may be committed long after the times it wrote, and nothing
+in a row says when. So a job that is overdue at one look may just have come to light; one that is still overdue a minute
 later is stuck. Whoever looks at a live database looks twice.
 
 V1. Every job that is not terminal has a bound: its lifetime, if nothing else.
-V2. A PENDING job whose dependency has ended is told of it by whoever consumes the mark. Without a mark nobody is bound to:
-    then it is overdue from that end on; and one that waits for nothing, since it came to stand so.
+V2. A PENDING job whose dependency has ended is told of it by whoever consumes the mark. Without a mark nobody is bound
+    to: then it is overdue from that end on; and one that waits for nothing, since it came to stand so.
 V3. DELAYED and RETRYING end within a second of their time where they were committed by then, else within a minute of
     the commit.
 V4. SCHEDULED has a bound only while claims pass it by: with nobody to serve it, behind others or in a paused queue it

@@ -1,7 +1,7 @@
 """Examine a store, look twice at what time should have moved, and repair what can be repaired.
 
-A job that is past its bound may just have come to light: its transaction was committed late. Where it still stands the same
-a minute after it was first seen, nobody will move it (X1 in ``core/examination``, and ``core/liveness``).
+A job that is past its bound may just have come to light: its transaction was committed late. Where it still stands the
+same a minute after it was first seen, nobody will move it (X1 in ``core/examination``, and ``core/liveness``).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from holdfast.core.ports import Store
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 10.0
 MAX_TICKS: Final = 100
-# What is kept for longer by those who run the workers must not go because somebody else looks: this tick removes nothing.
+# What those who run the workers keep for longer must not go because somebody else looks: this tick removes nothing.
 TICK: Final = Tick(
     completed_retention_seconds=limits.MAX_TIMEOUT_SECONDS, dead_retention_seconds=limits.MAX_TIMEOUT_SECONDS
 )
@@ -49,7 +49,7 @@ class Diagnosis:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor:
     store: Store
-    examination: Examination = Examination()
+    examination: Examination = Examination()  # noqa: RUF009 - frozen
     patience_seconds: float = LATE_SECONDS
     """How long what is overdue is looked at before it is believed."""
     say: Callable[[str], None] | None = None

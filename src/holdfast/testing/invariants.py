@@ -7,8 +7,8 @@ I4. A job without success says why; one with success says nothing of the kind.
 I5. A job waits for a time if, and only if, it is DELAYED or RETRYING.
 I6. No two jobs share a ``seq``, an ID or a lease.
 I7. An examination finds nothing wrong (``core.examination``).
-I8. Whatever was done, and whoever died: once ticks have run for as long as the bounds of ``core.liveness`` say, no job is
-    overdue.
+I8. Whatever was done, and whoever died: once ticks have run for as long as the bounds of ``core.liveness`` say, no job
+    is overdue.
 """
 
 from collections import Counter

@@ -24,10 +24,8 @@ class Damage:
 
 
 def edge(child: object, parent: object, *, is_open: bool) -> str:
-    return (
-        "INSERT INTO {{edge}} (child, parent, kind, is_open) VALUES ({child}, {parent}, 'AFTER', {is_open})".format(
-            child=child, parent=parent, is_open="{true}" if is_open else "{false}"
-        )
+    return "INSERT INTO {{edge}} (child, parent, kind, is_open) VALUES ({child}, {parent}, 'AFTER', {is_open})".format(
+        child=child, parent=parent, is_open="{true}" if is_open else "{false}"
     )
 
 
@@ -35,13 +33,13 @@ DAMAGES = [
     Damage(
         Code.IN_TWO_TABLES,
         (
-            "INSERT INTO {ended} (job, state, completed_at, version, attempt, replays, is_fragile, has_dependents) "
-            "VALUES ({plain}, 'COMPLETED', {long_ago}, 0, 0, 0, {false}, {false})",
+            (
+                "INSERT INTO {ended} (job, state, completed_at, version, attempt, replays, is_fragile, has_dependents) "
+                "VALUES ({plain}, 'COMPLETED', {long_ago}, 0, 0, 0, {false}, {false})"
+            ),
         ),
     ),
-    Damage(
-        Code.IN_NO_TABLE, ("DELETE FROM {ready} WHERE job = {plain}",), beside=frozenset({Code.TALLY_WRONG})
-    ),
+    Damage(Code.IN_NO_TABLE, ("DELETE FROM {ready} WHERE job = {plain}",), beside=frozenset({Code.TALLY_WRONG})),
     Damage(
         Code.ROW_WITHOUT_JOB,
         ("DELETE FROM {job} WHERE seq = {plain}",),
@@ -68,12 +66,16 @@ DAMAGES = [
     Damage(
         Code.KEY_WITHOUT_JOB,
         (
-            "INSERT INTO {idempotency} (job_type, key, job_id, digest, expires_at) "
-            "VALUES ('mail', 'lost', x'00000000000000000000000000000001', x'00', {later})",
+            (
+                "INSERT INTO {idempotency} (job_type, key, job_id, digest, expires_at) "
+                "VALUES ('mail', 'lost', x'00000000000000000000000000000001', x'00', {later})"
+            ),
         ),
         postgresql=(
-            "INSERT INTO {idempotency} (job_type, key, job_id, digest, expires_at) "
-            "VALUES ('mail', 'lost', '00000000-0000-0000-0000-000000000001', '', {later})",
+            (
+                "INSERT INTO {idempotency} (job_type, key, job_id, digest, expires_at) "
+                "VALUES ('mail', 'lost', '00000000-0000-0000-0000-000000000001', '', {later})"
+            ),
         ),
     ),
     Damage(
@@ -118,7 +120,9 @@ def doctor(database: Database, capsys: pytest.CaptureFixture[str], *options: str
     exit_code = main(["doctor", "--url", database.url, "--patience", "0", "--json", *options])
     said = json.loads(capsys.readouterr().out)
     assert set(said) == {"findings", "checked"}
-    found = {Code(one["code"]): one["count"] - one["repaired"] for one in said["findings"] if one["severity"] == "wrong"}
+    found = {
+        Code(one["code"]): one["count"] - one["repaired"] for one in said["findings"] if one["severity"] == "wrong"
+    }
     return exit_code, found
 
 
@@ -163,7 +167,9 @@ def test_ended_jobs_are_counted_by_a_deep_examination_alone(
     database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seqs = {name: database.seq(job_id) for name, job_id in database.use(fill).items()}
-    database.run(f"DELETE FROM {{ended}} WHERE job = {seqs['cancelled']}", f"DELETE FROM {{job}} WHERE seq = {seqs['cancelled']}")
+    database.run(
+        f"DELETE FROM {{ended}} WHERE job = {seqs['cancelled']}", f"DELETE FROM {{job}} WHERE seq = {seqs['cancelled']}"
+    )
     assert doctor(database, capsys) == (DONE, {})
     assert doctor(database, capsys, "--deep") == (WRONG, {Code.TALLY_WRONG: 1})
     assert doctor(database, capsys, "--deep", "--repair") == (DONE, {Code.TALLY_WRONG: 0})

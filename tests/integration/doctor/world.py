@@ -54,9 +54,9 @@ class Database:
                     cursor = connection.execute(statement.encode())
                     rows = list(cursor.fetchall()) if cursor.description else []
         else:
-            with closing(sqlite3.connect(sqlite_path(self.url))) as connection, connection:
+            with closing(sqlite3.connect(sqlite_path(self.url))) as file, file:
                 for statement in filled:
-                    rows = connection.execute(statement).fetchall()
+                    rows = list(file.execute(statement).fetchall())
         return rows
 
     def use(self, work: Callable[[Store], Awaitable[Answer]]) -> Answer:

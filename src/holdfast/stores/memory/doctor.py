@@ -161,9 +161,7 @@ def _candidate(record: Record, standing: Standing) -> tuple[UUID, int, int, Stan
     return record.id, record.seq, record.version, standing
 
 
-def _standing(
-    record: Record, *, due_at: datetime | None = None, is_passed_by: bool = False
-) -> Standing:
+def _standing(record: Record, *, due_at: datetime | None = None, is_passed_by: bool = False) -> Standing:
     return Standing(
         state=record.state,
         since=record.updated_at,

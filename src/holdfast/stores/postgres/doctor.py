@@ -1,10 +1,10 @@
 """An examination of the schema, in one snapshot; repairs in transactions of their own, beside whoever is at work.
 
-- **One snapshot** (REPEATABLE READ, READ ONLY): every verb changes what must agree in one transaction, so what does not agree
-  is wrong. The adding up of the tally empties a table, which a snapshot does not see as others do: so the table is locked
-  against that, and nothing else, before the snapshot is taken.
-- **Twice**: a row may become visible long after the times in it. ``find_overdue`` says what stands past its bound, and leaves
-  out what somebody's transaction holds; whoever asks looks again a minute later (``engine/doctor``).
+- **One snapshot** (REPEATABLE READ, READ ONLY): every verb changes what must agree in one transaction, so what does not
+  agree is wrong. The adding up of the tally empties a table, which a snapshot does not see as others do: so it is
+  locked against that, and nothing else, before the snapshot is taken.
+- **Twice**: a row may become visible long after the times in it. ``find_overdue`` says what stands past its bound, and
+  leaves out what somebody's transaction holds; whoever asks looks again a minute later (``engine/doctor``).
 - These statements walk over tables. They run with the planner's settings as the server has them, not with ours, which
   forbid that.
 """
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.errors import HoldfastError
-from holdfast.core.examination import EXAMPLES, Code, Examination, Examined, Found, Look, Overdue, overdue_of
+from holdfast.core.examination import EXAMPLES, Code, Examination, Examined, Found, Look, overdue_of
 from holdfast.core.liveness import Owner, Standing, Timing
 from holdfast.core.states import State
 from holdfast.stores.postgres.database import PLANNER, Database
@@ -52,7 +52,7 @@ SETTINGS: Final = "; ".join(
         "SET LOCAL idle_in_transaction_session_timeout = '60s'",
         "SET LOCAL lock_timeout = '20s'",
         "SET LOCAL statement_timeout = 0",
-        *(f"SET LOCAL {name} TO DEFAULT" if name == "jit" else f"SET LOCAL {name} = on" for name in PLANNER if name != "plan_cache_mode"),
+        *(f"SET LOCAL {name} = on" for name in PLANNER if name.startswith("enable_")),
         "SET LOCAL plan_cache_mode = force_custom_plan",
     )
 )
@@ -109,7 +109,14 @@ class PostgresDoctor:
             )
         )
         found = [missing, await self._skew(), *await self._warnings(), *found]
-        checked = (Code.PRIVILEGES_MISSING, Code.CLOCK_SKEW, *_WARNINGS, *CHECKS, Code.TALLY_WRONG, Code.SEQUENCE_BEHIND)
+        checked = (
+            Code.PRIVILEGES_MISSING,
+            Code.CLOCK_SKEW,
+            *_WARNINGS,
+            *CHECKS,
+            Code.TALLY_WRONG,
+            Code.SEQUENCE_BEHIND,
+        )
         return Examined(tuple(one for one in found if one.count), checked)
 
     async def _examine(self, connection: Any, examination: Examination) -> list[Found]:
@@ -119,7 +126,7 @@ class PostgresDoctor:
         rows = await _fetch(connection, self._checks["tally_wrong"], newest)
         wrong = [f"{row['queue']} {row['state']}: {row['tallied']} counted, {row['jobs']} there" for row in rows]
         (row,) = await _fetch(connection, self._checks["sequence"])
-        behind = (f"at {row['at']}, given out: {row['out']}",) if row["at"] < row["out"] else ()
+        behind = (f"at {row['at']}, given out: {row['highest']}",) if _is_behind(row) else ()
         return [
             *found,
             Found(Code.TALLY_WRONG, len(wrong), tuple(wrong[:EXAMPLES])),
@@ -136,14 +143,9 @@ class PostgresDoctor:
         return Found(Code.PRIVILEGES_MISSING, len(rows), tuple(row["what"] for row in rows))
 
     async def _skew(self) -> Found:
-        """Beyond what the way there and back takes."""
         before = datetime.now(UTC)
         (row,) = await self._database.fetch("SELECT clock_timestamp() AS now")
-        after = datetime.now(UTC)
-        seconds = max((before - row["now"]).total_seconds(), (row["now"] - after).total_seconds())
-        side = "ahead of" if row["now"] < before else "behind"
-        said = f"this machine is {seconds:.1f} s {side} the database"
-        return Found(Code.CLOCK_SKEW, int(seconds > SKEW_SECONDS), (), said)
+        return skew(before, row["now"], datetime.now(UTC))
 
     async def _warnings(self) -> list[Found]:
         found: list[Found] = []
@@ -234,10 +236,9 @@ class PostgresDoctor:
     async def _move_sequence_on(self) -> None:
         for _ in range(MAX_STEPS):
             (row,) = await self._database.fetch(self._checks["sequence"])
-            behind = row["out"] - row["at"]
-            if behind <= 0:
+            if not _is_behind(row):
                 return
-            await self._database.fetch(self._repairs["sequence"], min(behind, DRAWN_NUMBERS))
+            await self._database.fetch(self._repairs["sequence"], min(row["highest"] - row["at"], DRAWN_NUMBERS))
 
     async def _remove(self, sql: str) -> None:
         for _ in range(MAX_STEPS):
@@ -257,6 +258,19 @@ _WARNINGS: Final[dict[Code, tuple[Any, ...]]] = {
 }
 
 
+def skew(before: datetime, asked: datetime, after: datetime) -> Found:
+    """The database's time against this machine's before and after it was asked: the way there and back is no skew."""
+    seconds = max((before - asked).total_seconds(), (asked - after).total_seconds())
+    side = "ahead of" if asked < before else "behind"
+    detail = f"this machine is {seconds:.1f} s {side} the database"
+    return Found(Code.CLOCK_SKEW, int(seconds > SKEW_SECONDS), (), detail)
+
+
+def _is_behind(row: Row) -> bool:
+    """Not known where the role may not ask."""
+    return row["at"] is not None and row["at"] < row["highest"]
+
+
 def _arguments(sql: str, newest: int | None, now: datetime) -> tuple[Any, ...]:
     return (newest, now) if "$2" in sql else (newest,)
 
@@ -269,9 +283,7 @@ async def _fetch(connection: Any, sql: str, *arguments: Any) -> Sequence[Row]:
 def _candidate(row: Row) -> tuple[UUID, int, int, Standing]:
     given = dict(row.items())
     facts = {name: given[name] for name in _FACTS if name in given}
-    standing = Standing(
-        state=State(given["state"]), owner=Owner(given.get("owner", Owner.KNOWN)), **facts
-    )
+    standing = Standing(state=State(given["state"]), owner=Owner(given.get("owner", Owner.KNOWN)), **facts)
     return given["id"], given["job"], given["version"], standing
 
 

@@ -1,7 +1,7 @@
 """An examination of the file, in one read transaction; repairs under the write lock.
 
-A read transaction sees one moment, and there is one writer at a time: what does not agree is wrong. Times in the rows are
-those of the moment before their commit, so nothing comes to light late.
+A read transaction sees one moment, and there is one writer at a time: what does not agree is wrong. Times in the rows
+are those of the moment before their commit, so nothing comes to light late.
 """
 
 import json
@@ -150,8 +150,8 @@ def _candidates(cursor: Cursor, timing: Timing, now: int) -> Candidates:
 def _candidate(
     job_id: bytes, seq: int, version: int, *, since: int, ends_at: int, **facts: Any
 ) -> tuple[UUID, int, int, Standing]:
-    times = {name: from_time(facts[name]) for name in _TIMES if name in facts}
-    standing = Standing(since=from_microseconds(since), lifetime_ends_at=from_microseconds(ends_at), **{**facts, **times})
+    facts.update({name: from_time(facts[name]) for name in _TIMES if name in facts})
+    standing = Standing(since=from_microseconds(since), lifetime_ends_at=from_microseconds(ends_at), **facts)
     return UUID(bytes=job_id), seq, version, standing
 
 

@@ -25,6 +25,7 @@ from holdfast.testing.factories import (
     new_job,
     pass_time,
     read_state,
+    read_states,
     register,
     running_job,
     submit_jobs,
@@ -188,11 +189,11 @@ async def test_a_job_in_a_paused_queue_may_wait(harness: StoreHarness) -> None:
 
 async def test_a_repair_moves_what_is_overdue(harness: StoreHarness) -> None:
     """X2: as a tick does, and without removing anything."""
-    for state in (State.COMPLETED, State.FAILED):
-        await job_in_state(harness.store, state)
-    delayed = await submit_one(harness.store, delay_seconds=60.0)
-    running = await running_job(harness.store, timeouts=Timeouts(visibility=30.0))
-    harness.clock.advance(3 * 24 * 3600.0)
+    ended = [await job_in_state(harness.store, state) for state in (State.COMPLETED, State.FAILED)]
+    long = Timeouts(lifetime=100 * 24 * 3600.0, visibility=30.0)
+    delayed = await submit_one(harness.store, delay_seconds=60.0, timeouts=long)
+    running = await running_job(harness.store, timeouts=long)
+    harness.clock.advance(40 * 24 * 3600.0)
     doctor = Doctor(store=harness.store, patience_seconds=0.0)
     before = await doctor.examine()
     assert {finding.code for finding in before.findings if finding.is_wrong} == {
@@ -205,6 +206,7 @@ async def test_a_repair_moves_what_is_overdue(harness: StoreHarness) -> None:
     assert (await doctor.examine()).is_healthy
     assert await read_state(harness.store, delayed) is State.SCHEDULED
     assert await read_state(harness.store, running.id) is State.SCHEDULED
+    assert await read_states(harness.store, ended) == [State.COMPLETED, State.FAILED]
 
 
 async def test_a_repair_gives_a_job_that_is_passed_by_a_new_place(harness: StoreHarness) -> None:

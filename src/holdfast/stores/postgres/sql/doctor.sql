@@ -61,10 +61,11 @@ HAVING sum(jobs) <> sum(tallied)
 ORDER BY queue, state
 
 -- [sequence]
--- The highest number that a row has, and then the last that was given out.
-SELECT given.out, coalesce(pg_sequence_last_value('{schema}.job_seq'::regclass), 0) AS at
+-- The highest number that a row has, and then the last that was given out; NULL where the role may not know.
+SELECT given.highest, CASE WHEN has_sequence_privilege('{schema}.job_seq', 'USAGE, SELECT')
+    THEN coalesce(pg_sequence_last_value('{schema}.job_seq'::regclass), 0) END AS at
 FROM (
-    SELECT greatest((SELECT max(seq) FROM {schema}.job), (SELECT max(place) FROM {schema}.ready), 0) AS out OFFSET 0
+    SELECT greatest((SELECT max(seq) FROM {schema}.job), (SELECT max(place) FROM {schema}.ready), 0) AS highest OFFSET 0
 ) given
 
 -- [pending_without_edge]
