@@ -88,7 +88,8 @@ class Doctor:
 
     async def _look_twice(self) -> tuple[list[Overdue], datetime]:
         look = await self.store.find_overdue()
-        overdue, now = list(look.overdue), look.now
+        # What an examination finds by itself needs no second look.
+        overdue, now = [one for one in look.overdue if one.code in TIMED], look.now
         waited, pause = 0.0, FIRST_PAUSE_SECONDS
         if overdue and self.patience_seconds and self.say is not None:
             self.say(f"{len(overdue)} past their time; looking for {self.patience_seconds:.0f} s whether they stay so")

@@ -7,7 +7,7 @@ are those of the moment before their commit, so nothing comes to light late.
 import json
 from collections.abc import Collection, Iterator
 from datetime import timedelta
-from sqlite3 import Cursor
+from sqlite3 import Cursor, DatabaseError
 from typing import Any, Final
 from uuid import UUID
 
@@ -84,7 +84,11 @@ def _tally(cursor: Cursor, newest: int) -> Found:
 
 
 def _damage(cursor: Cursor) -> Found:
-    lines = [str(row[0]) for row in cursor.execute(f"PRAGMA quick_check({EXAMPLES})")]
+    try:
+        lines = [str(row[0]) for row in cursor.execute(f"PRAGMA quick_check({EXAMPLES})")]
+    except DatabaseError as error:
+        # Some damage ends the search for damage.
+        lines = [str(error)]
     return Found(Code.FILE_DAMAGED, 0 if lines == ["ok"] else len(lines), tuple(lines))
 
 
