@@ -95,6 +95,16 @@ DAMAGES = [
     Damage(Code.OVERDUE_PENDING, ("UPDATE {waiting} SET lifetime_ends_at = {long_ago} WHERE job = {child}",)),
     Damage(Code.OVERDUE_SCHEDULED, ("UPDATE {ready} SET lifetime_ends_at = {long_ago} WHERE job = {plain}",)),
     Damage(Code.OVERDUE_SCHEDULED, ("UPDATE {ready} SET scheduled_at = {long_ago} WHERE job = {plain}",)),
+    # Nobody is idle, but somebody took a later job of the same kind.
+    Damage(
+        Code.OVERDUE_SCHEDULED,
+        (
+            "DELETE FROM {worker} WHERE id NOT IN (SELECT owner FROM {running})",
+            "UPDATE {ready} SET scheduled_at = {long_ago} WHERE job = {plain}",
+            "UPDATE {running} SET queue = 'plain' WHERE job = {running_seq}",
+        ),
+        beside=frozenset({Code.TALLY_WRONG}),
+    ),
 ]
 ELSEWHERE = {
     Code.MIGRATIONS_PENDING,

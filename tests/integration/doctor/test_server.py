@@ -113,6 +113,17 @@ def test_missing_privileges_are_named(
     assert examined(capsys, url) == (DONE, {})
 
 
+def test_what_somebodys_transaction_holds_is_not_called_overdue(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    database = Database(url)
+    delayed = database.seq(database.use(fill)["delayed"])
+    database.run(f"UPDATE {{waiting}} SET due_at = {{long_ago}} WHERE job = {delayed}")
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT FROM holdfast.waiting WHERE job = %s FOR UPDATE", (delayed,))
+        assert examined(capsys, url) == (DONE, {})
+        connection.rollback()
+    assert examined(capsys, url)[1].keys() == {Code.OVERDUE_DELAYED}
+
+
 def test_old_transactions_are_a_warning_and_no_failure(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
