@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from holdfast.testing import StoreHarness
-from holdfast.testing.invariants import require_consistent
+from holdfast.testing.invariants import require_consistent, require_healthy
 from tests.conformance.harnesses import STORES, OpenHarness
 from tests.servers import Postgres
 
@@ -51,3 +51,4 @@ async def harness(open_harness: OpenHarness) -> AsyncIterator[StoreHarness]:
     async with open_harness() as harness:
         yield harness
         await require_consistent(harness.store)
+        await require_healthy(harness)

@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "cron",
     "top",
     "migrate",
+    "doctor",
     "keys",
     "bench",
     "eval",

@@ -16,7 +16,7 @@ class Exit(IntEnum):
 MEANINGS: Final = {
     Exit.DONE: "done",
     Exit.NOT_DONE: "it could not be done: the job failed, there is no such job, the key is refused, the database away, "
-    "a worker had to stop",
+    "a worker had to stop, doctor found something wrong",
     Exit.WRONG: "the command or the set-up is wrong; the message says what to change",
     Exit.INTERRUPTED: "stopped with Ctrl-C",
 }

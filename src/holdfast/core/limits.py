@@ -61,6 +61,10 @@ SCAN_BUDGET_JOBS: Final = 50_000
 """How many jobs one page of a filtered list looks at before it hands back a cursor to go on from."""
 MAX_PLACE_JOBS: Final = 10_000
 """How far the jobs before another one are counted."""
+EXAMINED_JOBS: Final = 100_000
+"""How many of the newest rows of a table an examination walks over, unless it is a deep one."""
+MAX_OVERDUE_JOBS: Final = 1000
+"""How many jobs that are past their time one look names."""
 TICK_BATCH_JOBS: Final = 1000
 MAX_TICK_JOBS: Final = 10_000
 

@@ -14,7 +14,7 @@ P7. A job or key that somebody else's open transaction holds delays what needs i
     others, then raise Unavailable, which names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
@@ -46,7 +46,9 @@ from holdfast.core.commands import (
     TickReport,
     Worker,
 )
+from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, AttemptLog, ClaimedJob, Job, Lease, LogKey, Upstream
+from holdfast.core.liveness import DEFAULT_TIMING, Timing
 
 
 class Clock(Protocol):
@@ -206,6 +208,21 @@ class Store(Registry, Protocol):
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         """Sleep until jobs may have become claimable in one of the queues. A hint, never a promise."""
+        ...
+
+    async def examine(self, examination: Examination) -> Examined:
+        """Which rules the data breaks, all of it seen at one moment (X1 in ``core/examination``)."""
+        ...
+
+    async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
+        """Jobs that nobody has moved by their time (``core/liveness``), the worst up to limits.MAX_OVERDUE_JOBS."""
+        ...
+
+    async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
+        """Put right what an examination finds under this code, as far as nobody holds it (X2).
+
+        What time does is tick's; only OVERDUE_SCHEDULED takes ``seqs``: jobs that claims pass by get a new place.
+        """
         ...
 
 

@@ -58,6 +58,10 @@ class Transaction(Protocol):
         """Move jobs from where they stood to where they stand now; also changes within a state."""
         ...
 
+    async def place_anew(self, records: Sequence[Record]) -> None:
+        """SCHEDULED ones: as if they became claimable now, each takes a new place, behind all others."""
+        ...
+
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None: ...
 
     async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:

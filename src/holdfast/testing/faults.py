@@ -5,7 +5,7 @@ under way while the caller has given up. In all three the caller sees ``Unavaila
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -38,7 +38,9 @@ from holdfast.core.commands import (
     Worker,
 )
 from holdfast.core.errors import Unavailable
+from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Standstill, Store
 
 Answer = TypeVar("Answer")
@@ -202,3 +204,12 @@ class FaultyStore:
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return await self._do("wait", lambda: self._store.wait(queues, timeout_seconds=timeout_seconds))
+
+    async def examine(self, examination: Examination) -> Examined:
+        return await self._do("examine", lambda: self._store.examine(examination))
+
+    async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
+        return await self._do("find_overdue", lambda: self._store.find_overdue(timing))
+
+    async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
+        await self._do("repair", lambda: self._store.repair(code, examination, seqs=seqs))

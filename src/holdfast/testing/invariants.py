@@ -6,17 +6,27 @@ I3. A job has ended if, and only if, it has a ``completed_at``.
 I4. A job without success says why; one with success says nothing of the kind.
 I5. A job waits for a time if, and only if, it is DELAYED or RETRYING.
 I6. No two jobs share a ``seq``, an ID or a lease.
+I7. An examination finds nothing wrong (``core.examination``).
+I8. Whatever was done, and whoever died: once ticks have run for as long as the bounds of ``core.liveness`` say, no job
+    is overdue.
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
+from holdfast.core.examination import Examination, Overdue, Severity, finding_of
 from holdfast.core.job import Job
+from holdfast.core.liveness import LATE_SECONDS
 from holdfast.core.ports import Store
 from holdfast.core.states import State
-from holdfast.testing.factories import read_all
+from holdfast.testing.factories import read_all, tick
+from holdfast.testing.harness import StoreHarness
 
 Tally = dict[tuple[str, State], int]
+STEP_SECONDS: Final = 7.0
+"""Ticks further apart than half a worker timeout would be taken for an outage."""
+MAX_STEPS: Final = 15
+"""A worker's silence is believed after two timeouts, and what is left of it found within a minute."""
 
 
 async def snapshot(store: Store) -> tuple[Any, ...]:
@@ -63,3 +73,25 @@ def _require_whole(job: Job) -> None:
         assert job.lease.job_id == job.id
         assert job.lease.seq == job.seq
         assert job.lease.version == job.lease_version
+
+
+async def require_healthy(harness: StoreHarness) -> None:
+    """Raise AssertionError unless I7 and I8 hold. Moves the clock on."""
+    examined = await harness.store.examine(Examination(is_deep=True))
+    findings = [finding for one in examined.found if (finding := finding_of(one)).severity is Severity.WRONG]
+    assert not findings, f"I7: {findings}"
+    harness.clock.advance(LATE_SECONDS + 1)
+    await tick(harness.store)
+    overdue = await overdue_jobs(harness.store)
+    for _ in range(MAX_STEPS):
+        if not overdue:
+            return
+        harness.clock.advance(STEP_SECONDS)
+        await tick(harness.store)
+        overdue = await overdue_jobs(harness.store)
+    raise AssertionError(f"I8: {overdue}")
+
+
+async def overdue_jobs(store: Store) -> list[Overdue]:
+    """Without those that claims pass by: where there are only ticks, nobody claims."""
+    return [one for one in (await store.find_overdue()).overdue if not one.standing.is_passed_by]

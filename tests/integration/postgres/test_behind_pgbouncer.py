@@ -22,7 +22,7 @@ from holdfast.testing.factories import (
     submit_jobs,
     tick,
 )
-from holdfast.testing.invariants import require_consistent
+from holdfast.testing.invariants import require_consistent, require_healthy
 from holdfast.testing.store_suite import *  # noqa: F403
 from tests.integration.postgres.databases import connected, fetch
 from tests.servers import PgBouncer
@@ -75,6 +75,7 @@ async def harness(url: str, pooled_url: str) -> AsyncIterator[StoreHarness]:
     try:
         yield harness
         await require_consistent(harness.store)
+        await require_healthy(harness)
     finally:
         await harness.close()
 

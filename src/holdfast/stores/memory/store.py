@@ -1,7 +1,7 @@
 """The port over dictionaries: the verbs as they are, and reads by walking everything."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -48,11 +48,13 @@ from holdfast.core.commands import (
 )
 from holdfast.core.dependencies import Dependency
 from holdfast.core.errors import HoldfastError, UsageError, WorkerNotFound
+from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream, lease_of
+from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State
-from holdfast.stores.memory import keys
+from holdfast.stores.memory import doctor, keys
 from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, WorkerRow
 from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
@@ -214,6 +216,17 @@ class MemoryStore:
         require_valid_tick(tick)
         reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
         return tick_verbs.total(reports)
+
+    # doctor
+
+    async def examine(self, examination: Examination) -> Examined:  # noqa: ARG002 - there is nothing to spare
+        return doctor.examine(self._tables, now=self._clock.now())
+
+    async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
+        return doctor.find_overdue(self._tables, now=self._clock.now(), timing=timing)
+
+    async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:  # noqa: ARG002
+        self._run(lambda tx: doctor.repair(tx, code, seqs))
 
     # reads
 

@@ -115,6 +115,10 @@ class MemoryTransaction:
             self.tables.places[record.seq] = self.tables.last_place
             self.awakened.add(record.queue)
 
+    async def place_anew(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._stand(replace(record, scheduled_at=self.now, updated_at=self.now))
+
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
         for seq, attempt in attempts:
             self.tables.attempts.setdefault(seq, []).append(attempt)

@@ -1,5 +1,6 @@
 """The SQL files, loaded once and given their schema's name."""
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -10,6 +11,7 @@ from holdfast.core.states import DONE, REPLAYABLE, TERMINAL, WAITING
 
 MAX_IDENTIFIER_CHARACTERS: Final = 63
 """PostgreSQL cuts longer names off."""
+_PART: Final = re.compile(r"^-- \[(\w+)\]$", re.MULTILINE)
 
 
 class Statements:
@@ -35,6 +37,11 @@ class Statements:
         if key not in self._texts:
             self._texts[key] = self[name].replace("FOR UPDATE", "FOR UPDATE SKIP LOCKED")
         return self._texts[key]
+
+    def parts(self, name: str) -> dict[str, str]:
+        """The statements of a file that holds several, by the names above them."""
+        _, *parts = _PART.split(self[name])
+        return {part: text.strip() for part, text in zip(parts[::2], parts[1::2], strict=True)}
 
     def fill(self, text: str) -> str:
         """What differs between schemas, and what comes from the transition table, is filled in here."""

@@ -5,7 +5,7 @@ successes, heartbeat. Everything else runs the shared verbs in a transaction.
 """
 
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -51,7 +51,9 @@ from holdfast.core.commands import (
     lease_tokens,
 )
 from holdfast.core.errors import Unavailable, WorkerNotFound
+from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
@@ -59,6 +61,7 @@ from holdfast.stores.postgres import keys, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.cursors import Asked, ClaimCursors
 from holdfast.stores.postgres.database import POOL_SIZE, Database
+from holdfast.stores.postgres.doctor import PostgresDoctor
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
@@ -427,6 +430,17 @@ class PostgresStore:
         return TickReport(
             propagated=told.done, has_more=marks.is_under_way or (told.done > 0 and len(again) == tick.batch)
         )
+
+    # doctor
+
+    async def examine(self, examination: Examination) -> Examined:
+        return await PostgresDoctor(self._database).examine(examination)
+
+    async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
+        return await PostgresDoctor(self._database).find_overdue(timing)
+
+    async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
+        await PostgresDoctor(self._database).repair(code, examination, seqs)
 
     # API keys
 

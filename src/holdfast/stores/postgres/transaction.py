@@ -232,6 +232,15 @@ class PostgresTransaction:
         if rows:
             await self._run("insert_tally", *map(list, zip(*rows, strict=True)))
 
+    async def place_anew(self, records: Sequence[Record]) -> None:
+        # An UPDATE locks ready for writing before it draws the places, as PG3 asks.
+        sql = """
+            UPDATE {schema}.ready SET place = nextval('{schema}.job_seq'), scheduled_at = $2::timestamptz
+            WHERE job = ANY ($1::bigint[])
+        """
+        await self._inline(sql, [record.seq for record in records], self.now)
+        self.awakened.update(record.queue for record in records)
+
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
         await self._run(
             "insert_attempts",

@@ -8,7 +8,7 @@ is the verb as all stores share it.
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +55,13 @@ from holdfast.core.commands import (
     Worker,
 )
 from holdfast.core.errors import HoldfastError, UsageError
+from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
+from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
-from holdfast.stores.sqlite import keys, reads
+from holdfast.stores.sqlite import doctor, keys, reads
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Answer as ClaimAnswer
 from holdfast.stores.sqlite.claim import claim as lease_jobs
@@ -286,6 +288,17 @@ class SQLiteStore:
 
     async def read_cron(self) -> CronState:
         return await self._read(lambda cursor: reads.read_cron(cursor, now=time_of(self._clock)))
+
+    # doctor
+
+    async def examine(self, examination: Examination) -> Examined:
+        return await self._read(lambda cursor: doctor.examine(cursor, examination, now=time_of(self._clock)))
+
+    async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
+        return await self._read(lambda cursor: doctor.find_overdue(cursor, timing, now=time_of(self._clock)))
+
+    async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
+        await self._write(lambda tx: doctor.repair(tx, code, examination, seqs))
 
     # API keys
 

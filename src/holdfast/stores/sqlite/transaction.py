@@ -181,6 +181,12 @@ class SQLiteTransaction:
         for table, rows in entering.items():
             self.run_many(f"write.{table}", rows)
 
+    async def place_anew(self, records: Sequence[Record]) -> None:
+        first = self.reserve(len(records))
+        rows = [(r.seq, place, self.now_microseconds) for place, r in enumerate(records, start=first)]
+        self.run_many("doctor.place_anew", rows)
+        self.awakened.update(record.queue for record in records)
+
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
         self.run_many("write.attempt", [attempt_row(seq, attempt) for seq, attempt in attempts])
 

@@ -23,6 +23,7 @@ SUBJECTS: Final = (
     "faults",
     "idempotency",
     "keys",
+    "liveness",
     "place",
     "queues",
     "races",
