@@ -16,25 +16,25 @@ from chaos.faults import FAULTS
 from chaos.report import Report
 from chaos.run import Settings, run
 
-STORES: Final = {"postgres": 0.55, "sqlite": 0.45}
-"""How the time is shared: PostgreSQL has more kinds of faults."""
+STORES: Final = {"postgres": (0.38, 0.45), "sqlite": (0.31, 0.4), "standby": (0.31, 0.15)}
+"""How time and jobs are shared. PostgreSQL has more kinds of faults; after a failover, all jobs are copied."""
 DEFAULT_JOBS: Final = 104_000
-DEFAULT_MINUTES: Final = 9.0
+DEFAULT_MINUTES: Final = 13.0
 DEFAULT_STRIKES: Final = 11
 
 
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
-    stores = list(STORES) if options.store == "both" else [options.store]
+    stores = list(STORES) if options.store == "all" else [options.store]
     report = Report(command=" ".join(("python -m chaos", *arguments)), seed=options.seed)
     print(f"seed {options.seed}", flush=True)
     for store in stores:
-        share = STORES[store] if len(stores) > 1 else 1.0
+        time_share, job_share = STORES[store] if len(stores) > 1 else (1.0, 1.0)
         settings = Settings(
             store=store,
             seed=f"{options.seed}-{store}",
-            jobs=options.jobs // len(stores),
-            seconds=options.minutes * 60 * share,
+            jobs=round(options.jobs * job_share),
+            seconds=options.minutes * 60 * time_share,
             strikes_a_fault=options.strikes,
             only=options.only or (),
         )
@@ -59,7 +59,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=(__doc__ or "").split("\n")[0])
     names = [fault.name for fault in FAULTS]
     parser.add_argument("--seed", default=secrets.token_hex(4), help="of everything that is drawn; default: a new one")
-    parser.add_argument("--store", choices=(*STORES, "both"), default="both")
+    parser.add_argument("--store", choices=(*STORES, "all"), default="all")
     parser.add_argument("--jobs", type=int, default=DEFAULT_JOBS, help=f"on all stores; default: {DEFAULT_JOBS}")
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES, help="of faults, on all stores")
     parser.add_argument(
@@ -68,7 +68,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, metavar="FAULT", help=f"some of: {', '.join(names)}")
     options = parser.parse_args(arguments)
     options.whole = (
-        options.store == "both"
+        options.store == "all"
         and not options.only
         and options.jobs >= DEFAULT_JOBS
         and options.strikes >= DEFAULT_STRIKES

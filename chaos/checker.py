@@ -10,6 +10,11 @@ C5. Not terminal: a job that stands anywhere but among the ended ones after ever
 C6. Early: a job that was leased before what it waits for had ended. Ghost: a rejected job that is there.
 C7. Duplicated: a handler reached its end more than once. Allowed, and counted by what became of the earlier lease.
 C8. Double: two handlers ran the same job at the same time, and the earlier one could have been stopped (``doubles``).
+C9. A failover takes back what had not reached the standby, the witness's words included: what is left is a beginning of
+    the store's history, and is judged like any other. A lease whose birth was lost was never valid there. Acknowledged
+    jobs that were lost with the primary of an asynchronous standby are counted apart (``forgotten``): those answered
+    after the standby was held back and before it was promoted, and all of a group or none. A synchronous standby
+    excuses nothing.
 """
 
 from collections import Counter, defaultdict
@@ -19,8 +24,9 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
+from chaos import scale
 from chaos.doubles import Double, find_doubles
-from chaos.history import Answer, History, LeaseEvent, SpentAttempt, StoredJob
+from chaos.history import Answer, Failover, Group, History, LeaseEvent, SpentAttempt, StoredJob
 
 COMPLETED: Final = "COMPLETED"
 MAX_EXAMPLES: Final = 5
@@ -37,6 +43,10 @@ TITLES: Final = {
 }
 """Of what must be 0."""
 CRASHED: Final = "the database crashed and forgot the claim"
+FORGOTTEN_CLAIM: Final = "a failover forgot the claim"
+FORGOTTEN_OUTCOME: Final = "a failover forgot the outcome"
+LATE_SECONDS: Final = 0.5
+"""At most, between the death of a primary and the last of its answers that is written down."""
 HANDED_BACK: Final = "handed back after the end of the handler"
 CAUSES: Final = {
     "worker_lost": "the worker was silent for longer than its timeout",
@@ -57,6 +67,8 @@ class Verdict:
     """Handlers that reached their end under a lease that had been lost, whose word was not taken."""
     attempts: int = 0
     """Handlers started."""
+    forgotten: int = 0
+    """Acknowledged jobs that were lost with the primary of an asynchronous standby."""
     doubles: list[Double] = field(default_factory=list)
     """Also of handlers that could not stop."""
 
@@ -116,13 +128,23 @@ def _find_lost(history: History, verdict: Verdict) -> None:
         if group.answer is Answer.REJECTED:
             verdict.found["ghosts"] += [str(job_id) for job_id in group.job_ids if job_id in jobs]
         elif group.answer is Answer.ACKNOWLEDGED:
-            verdict.found["lost"] += [f"{job_id} was acknowledged" for job_id in missing]
+            if missing and len(missing) == len(group.job_ids) and _may_be_forgotten(group, history):
+                verdict.forgotten += len(missing)
+            else:
+                verdict.found["lost"] += [f"{job_id} was acknowledged" for job_id in missing]
         elif 0 < len(missing) < len(group.job_ids):
             verdict.found["lost"] += [f"{job_id} was to be accepted with others that are there" for job_id in missing]
     ended = {(entry.job_id, entry.token) for entry in history.ledger if entry.event == "end"}
     for job in jobs.values():
         if job.state == COMPLETED and (job.id, job.token) not in ended:
             verdict.found["lost"].append(f"{job.id} was completed under {job.token}, where no handler came to its end")
+
+
+def _may_be_forgotten(group: Group, history: History) -> bool:
+    return any(
+        not failover.is_synchronous and failover.held_at <= group.answered_at <= failover.promoted_at + LATE_SECONDS
+        for failover in history.failovers
+    )
 
 
 def _find_stale(history: History, verdict: Verdict) -> None:
@@ -221,14 +243,17 @@ def _count_duplicates(history: History, verdict: Verdict) -> None:
     attempts = {attempt.token: attempt for attempt in history.stored.attempts}
     known = {audit.token for audit in history.stored.audit if audit.event is LeaseEvent.BORN}
     ends: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    ended_at: dict[UUID, float] = {}
     for entry in history.ledger:
         if entry.event == "end":
             ends[entry.job_id].append(entry.token)
+            ended_at[entry.token] = entry.at
     for job_id, tokens in ends.items():
         job = history.stored.jobs.get(job_id)
         verdict.refused += sum(job is None or token != job.token for token in tokens)
         for token in _superfluous(tokens, job):
-            verdict.duplicates[_cause(token, attempts.get(token), is_known=token in known)] += 1
+            cause = _cause(token, attempts.get(token), is_known=token in known)
+            verdict.duplicates[_cause_of_failover(ended_at[token], history, is_known=token in known) or cause] += 1
 
 
 def _find_doubles(history: History, verdict: Verdict) -> None:
@@ -245,6 +270,20 @@ def _superfluous(tokens: list[UUID], job: StoredJob | None) -> Iterator[UUID]:
             is_seen = True
         else:
             yield token
+
+
+def _cause_of_failover(ended_at: float, history: History, *, is_known: bool) -> str | None:
+    """What a failover has to do with a handler that came to its end then, or ran while it happened."""
+    for failover in history.failovers:
+        if not is_known and failover.held_at <= ended_at <= failover.promoted_at + scale.LONG_SECONDS[1]:
+            return FORGOTTEN_CLAIM
+        if is_known and _forgets_outcome(failover, ended_at):
+            return FORGOTTEN_OUTCOME
+    return None
+
+
+def _forgets_outcome(failover: Failover, ended_at: float) -> bool:
+    return not failover.is_synchronous and failover.held_at <= ended_at <= failover.promoted_at
 
 
 def _cause(token: UUID, attempt: SpentAttempt | None, *, is_known: bool) -> str:

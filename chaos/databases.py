@@ -18,7 +18,7 @@ import psycopg
 from chaos.history import Audit, Edge, LeaseEvent, SpentAttempt, Stored, StoredJob
 from holdfast.stores.postgres import migrate
 from holdfast.stores.sqlite import SQLiteStore
-from tests.servers import PostgresServer
+from tests.servers import PostgresPair, PostgresServer
 
 SQL: Final = Path(__file__).parent / "sql"
 PLACES: Final = ("ready", "waiting", "running", "ended")
@@ -66,10 +66,8 @@ class Database(Protocol):
 
 
 class PostgresDatabase:
-    name = "PostgreSQL"
-
-    def __init__(self, server: PostgresServer) -> None:
-        self._server = server
+    def __init__(self, server: PostgresServer | PostgresPair, *, name: str = "PostgreSQL") -> None:
+        self.name = name
         self.database = server.create_database()
         self.url = server.url(self.database)
         self._version = ""

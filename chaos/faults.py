@@ -19,6 +19,7 @@ from typing import Final
 from chaos import scale
 from chaos.databases import Away, PostgresDatabase
 from chaos.disks import Disk
+from chaos.failover import fail_over, fail_over_synchronously
 from chaos.history import Trouble
 from chaos.processes import ROOT, Program, children_of, die_with_parent
 from chaos.proxy import Link
@@ -40,6 +41,7 @@ class Fault:
     about: str
     strike: Callable[[World, Random], Awaitable[str]]
     stores: tuple[str, ...] = ("postgres", "sqlite")
+    """``standby`` is PostgreSQL, too, with a standby."""
 
 
 # processes
@@ -317,12 +319,16 @@ async def _patiently(work: Callable[[], int | None]) -> int | None:
 
 
 POSTGRES_ONLY: Final = ("postgres",)
+STANDBY_ONLY: Final = ("standby",)
+EVERYWHERE: Final = ("postgres", "sqlite", "standby")
 FAULTS: Final = (
-    Fault("kill-worker", "kill -9 of a worker", kill_worker),
-    Fault("kill-submitter", "kill -9 of the submitter between commit and answer", kill_submitter),
-    Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker),
+    Fault("kill-worker", "kill -9 of a worker", kill_worker, EVERYWHERE),
+    Fault("kill-submitter", "kill -9 of the submitter between commit and answer", kill_submitter, EVERYWHERE),
+    Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker, EVERYWHERE),
     Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY),
-    Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, POSTGRES_ONLY),
+    Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, ("postgres", "standby")),
+    Fault("failover", "the primary killed -9 and its standby promoted, which lags", fail_over, STANDBY_ONLY),
+    Fault("failover-sync", "the same with a synchronous standby", fail_over_synchronously, STANDBY_ONLY),
     Fault("latency", "the network of one process slowed", slow_network, POSTGRES_ONLY),
     Fault("stall", "the network of a worker stalled for longer than its leases", stall_network, POSTGRES_ONLY),
     Fault("reset", "the connections of one process reset", reset_network, POSTGRES_ONLY),

@@ -25,6 +25,8 @@ class Group:
 
     job_ids: tuple[UUID, ...]
     answer: Answer
+    answered_at: float = 0.0
+    """By the monotonic clock."""
 
 
 class LeaseEvent(StrEnum):
@@ -107,17 +109,29 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failover:
+    """A primary was killed, and its standby promoted; times by the monotonic clock."""
+
+    held_at: float
+    """From then on nothing reached the standby; at a synchronous one, when the primary was killed."""
+    promoted_at: float
+    is_synchronous: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     groups: Sequence[Group]
     ledger: Sequence[Entry]
     stored: Stored
     troubles: Sequence[Trouble] = ()
+    failovers: Sequence[Failover] = ()
 
 
 @dataclass(slots=True)
 class _Open:
     job_ids: tuple[UUID, ...]
     answer: Answer = field(default=Answer.UNKNOWN)
+    answered_at: float = 0.0
 
 
 def read_groups(logs: Iterable[Path]) -> list[Group]:
@@ -131,5 +145,6 @@ def read_groups(logs: Iterable[Path]) -> list[Group]:
                 tried[number] = _Open(tuple(UUID(job_id) for job_id in rest[0].split(",")))
             else:
                 tried[number].answer = Answer.ACKNOWLEDGED if word == "yes" else Answer.REJECTED
-        groups += [Group(one.job_ids, one.answer) for one in tried.values()]
+                tried[number].answered_at = float(rest[0])
+        groups += [Group(one.job_ids, one.answer, one.answered_at) for one in tried.values()]
     return groups

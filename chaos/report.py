@@ -20,6 +20,8 @@ PARTIAL_FOLDER: Final = REPOSITORY / "results" / "tmp" / "chaos"
 REQUIRED_JOBS: Final = 100_000
 REQUIRED_STRIKES: Final = 200
 REQUIRED_STRIKES_A_FAULT: Final = 10
+REQUIRED_RUNS: Final = 3
+"""On PostgreSQL, on SQLite, and on PostgreSQL with a standby."""
 
 
 @dataclass(kw_only=True)
@@ -39,12 +41,17 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Large enough to count: on both stores, with every fault often enough."""
+        """Large enough to count: all runs, with every fault often enough."""
         often = all(
             sum(outcome.strikes[fault.name] for outcome in self.outcomes) >= REQUIRED_STRIKES_A_FAULT
             for fault in FAULTS
         )
-        return len(self.outcomes) == 2 and often and self.jobs >= REQUIRED_JOBS and self.strikes >= REQUIRED_STRIKES
+        return (
+            len(self.outcomes) == REQUIRED_RUNS
+            and often
+            and self.jobs >= REQUIRED_JOBS
+            and self.strikes >= REQUIRED_STRIKES
+        )
 
     @property
     def holds(self) -> bool:
@@ -64,6 +71,13 @@ class Report:
         rows += [
             (TITLES[name], *(str(outcome.verdict.count(name)) for outcome in self.outcomes), "0") for name in REQUIRED
         ]
+        rows.append(
+            (
+                "acknowledged, and lost with the primary of an asynchronous standby",
+                *(str(outcome.verdict.forgotten) for outcome in self.outcomes),
+                "",
+            )
+        )
         rows.append(
             (
                 "double execution, s, by handlers that can stop",
@@ -167,6 +181,7 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
             "cannot_stop": round(verdict.double_seconds(is_excused=True), 2),
         },
         "doubles_by_fault": verdict.doubles_by_fault(),
+        "forgotten": verdict.forgotten,
         "refused": verdict.refused,
         "duplicates": dict(verdict.duplicates),
         "duplicates_per_million": round(verdict.duplicates_per_million, 1),

@@ -1,7 +1,7 @@
 """Submits jobs until it is told to stop, and writes down what it was told was accepted.
 
 ``python -m chaos.submitter LOG SEED LOAD``. Before each submit a line ``try`` with the jobs' IDs, after it a line
-``yes`` or ``no``; a submit without either is unknown: its answer was lost.
+``yes`` or ``no`` and the time; a submit without either is unknown: its answer was lost.
 
 SIGUSR1: die at the next commit, before its answer is taken note of. SIGUSR2: enough, from now on only slow jobs, so
 that leases are held until the end. SIGTERM: stop.
@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,11 +97,14 @@ class Submitter:
         try:
             await group.submit()
         except (InvalidInput, UsageError):
-            ledger.write_line(self._log, f"no {number}")
+            self._answered("no", number)
         except HoldfastError:
             return  # nobody knows
         else:
-            ledger.write_line(self._log, f"yes {number}")
+            self._answered("yes", number)
+
+    def _answered(self, word: str, number: int) -> None:
+        ledger.write_line(self._log, f"{word} {number} {time.monotonic():.4f}")
 
     # what is submitted
 

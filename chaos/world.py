@@ -16,12 +16,12 @@ from chaos import ledger
 from chaos.clock import CLOCK_VARIABLE, Clock
 from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
 from chaos.disks import Disk
-from chaos.history import History, Trouble, read_groups
+from chaos.history import Failover, History, Trouble, read_groups
 from chaos.load import Load
 from chaos.processes import Program
 from chaos.proxy import Link
 from holdfast.wiring import LOGS_VARIABLE, URL_VARIABLE
-from tests.servers import PostgresServer
+from tests.servers import PostgresPair, PostgresServer
 from tests.servers.process import wait_until
 
 WORKERS: Final = 4
@@ -42,6 +42,10 @@ class World:
         self.seed = seed
         self.load = load
         self.server: PostgresServer | None = None
+        self.pair: PostgresPair | None = None
+        self.pair_turn = asyncio.Lock()
+        """Whoever changes who is the primary."""
+        self.failovers: list[Failover] = []
         self.store_disk: Disk | None = None
         self.log_disk = Disk(folder / "logs", size_bytes=LOG_DISK_BYTES)
         self.workers: list[Program] = []
@@ -72,6 +76,14 @@ class World:
             await link.open()
         self.clocks = [Clock(self.folder / f"clock-{number}") for number in range(self._count)]
         self._start_programs([_through(database.url, link) for link in self.links], clocks=self.clocks)
+
+    async def open_standby(self) -> None:
+        """No proxies: the programs find the primary by themselves, by a URL with both hosts."""
+        self.pair = await asyncio.to_thread(PostgresPair)
+        self.database = database = PostgresDatabase(self.pair, name="PostgreSQL with a standby")
+        await database.create()
+        self.clocks = [Clock(self.folder / f"clock-{number}") for number in range(self._count)]
+        self._start_programs([database.url] * (self._count + 1), clocks=self.clocks)
 
     async def open_sqlite(self) -> None:
         self.store_disk = Disk(self.folder / "store", size_bytes=STORE_DISK_BYTES)
@@ -134,8 +146,9 @@ class World:
             await program.wait_ended()
         for link in self.links:
             await link.close()
-        if self.server is not None:
-            await asyncio.to_thread(self.server.close)
+        for server in (self.server, self.pair):
+            if server is not None:
+                await asyncio.to_thread(server.close)
         for disk in (self.log_disk, self.store_disk):
             if disk is not None:
                 disk.close()
@@ -182,6 +195,7 @@ class World:
             ledger=list(ledger.read(self.folder / "ledger")),
             stored=self.database.read(),
             troubles=self.troubles,
+            failovers=self.failovers,
         )
 
 
@@ -193,7 +207,8 @@ async def opened(
     world = World(folder, seed=seed, load=load, workers=workers, breaks=breaks)
     watch: asyncio.Task[None] | None = None
     try:
-        await (world.open_postgres() if store == "postgres" else world.open_sqlite())
+        openers = {"postgres": world.open_postgres, "sqlite": world.open_sqlite, "standby": world.open_standby}
+        await openers[store]()
         watch = asyncio.create_task(world.watch())
         yield world
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.servers import PgBouncer, Postgres, PostgresServer, ServerUnavailable
+from tests.servers import PgBouncer, Postgres, PostgresPair, PostgresServer, ServerUnavailable
 from tests.servers.postgres import named_server
 
 # Tests start programs from processes in which gRPC runs: its handlers would end such a child before it has begun.
@@ -85,6 +85,17 @@ def private_postgres() -> Iterator[PostgresServer]:
     """A running server of the test's own, to stop, kill and restart."""
     with started_postgres() as server:
         yield server
+
+
+@pytest.fixture
+def postgres_pair() -> Iterator[PostgresPair]:
+    """A primary and a streaming standby of the test's own, to hold back, kill and promote."""
+    try:
+        pair = PostgresPair()
+    except ServerUnavailable as problem:
+        pytest.fail(str(problem), pytrace=False)
+    with pair:
+        yield pair
 
 
 @pytest.fixture

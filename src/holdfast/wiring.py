@@ -6,7 +6,8 @@
     sqlite:///jobs.db                     a path relative to the working directory; four slashes for an absolute one;
                                           escaped as in every URL (%20 is a space), no options
     postgresql://user@host/database       options: schema=NAME, pool=CONNECTIONS, prepared=off and listen=off
-                                          (for a transaction pooler)
+                                          (for a transaction pooler); the rest is the driver's
+    postgresql://user@one,two/database    a primary and its standbys, in any order
 
 Execution logs lie elsewhere: a folder, ``s3://bucket/prefix`` or ``memory://``; ``off`` for none.
 """

@@ -6,8 +6,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from chaos.checker import CRASHED, HANDED_BACK, REQUIRED, check
-from chaos.history import Answer, Audit, Edge, Group, History, LeaseEvent, SpentAttempt, Stored, StoredJob, Trouble
+from chaos.checker import CRASHED, FORGOTTEN_CLAIM, FORGOTTEN_OUTCOME, HANDED_BACK, REQUIRED, check
+from chaos.history import (
+    Answer,
+    Audit,
+    Edge,
+    Failover,
+    Group,
+    History,
+    LeaseEvent,
+    SpentAttempt,
+    Stored,
+    StoredJob,
+    Trouble,
+)
 from chaos.ledger import Entry, Kind
 
 
@@ -21,10 +33,11 @@ class Story:
     attempts: list[SpentAttempt] = field(default_factory=list)
     audit: list[Audit] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
+    failovers: list[Failover] = field(default_factory=list)
 
     def history(self) -> History:
         stored = Stored(jobs=self.jobs, attempts=self.attempts, audit=self.audit, edges=self.edges)
-        return History(groups=self.groups, ledger=self.ledger, stored=stored)
+        return History(groups=self.groups, ledger=self.ledger, stored=stored, failovers=self.failovers)
 
     def found(self) -> set[str]:
         verdict = check(self.history())
@@ -230,6 +243,83 @@ def test_an_end_under_a_lease_that_was_handed_back_says_so(story: Story) -> None
     token = story.run_before(job_id)
     story.attempts.clear()
     story.ledger.append(Entry("end", job_id, 1, token))
+    assert check(story.history()).duplicates == {HANDED_BACK: 1}
+
+
+# failover
+
+FAILOVER = Failover(held_at=100.0, promoted_at=102.0)
+SYNCHRONOUS = Failover(held_at=101.0, promoted_at=102.0, is_synchronous=True)
+
+
+def test_a_job_that_an_asynchronous_standby_never_got_is_counted_apart(story: Story) -> None:
+    story.failovers.append(FAILOVER)
+    story.groups.append(Group((uuid4(), uuid4()), Answer.ACKNOWLEDGED, 101.0))
+    assert story.found() == set()
+    assert check(story.history()).forgotten == 2
+
+
+@pytest.mark.parametrize("answered_at", [99.9, 103.0])
+def test_a_job_acknowledged_before_or_after_what_a_failover_took_back_is_lost(story: Story, answered_at: float) -> None:
+    story.failovers.append(FAILOVER)
+    story.groups.append(Group((uuid4(),), Answer.ACKNOWLEDGED, answered_at))
+    assert story.found() == {"lost"}
+    assert check(story.history()).forgotten == 0
+
+
+def test_a_group_of_which_a_failover_took_back_a_part_is_lost(story: Story) -> None:
+    story.failovers.append(FAILOVER)
+    there, _ = story.complete()
+    story.groups[-1] = Group((there, uuid4()), Answer.ACKNOWLEDGED, 101.0)
+    assert story.found() == {"lost"}
+
+
+def test_a_synchronous_standby_excuses_no_lost_job(story: Story) -> None:
+    story.failovers.append(SYNCHRONOUS)
+    story.groups.append(Group((uuid4(),), Answer.ACKNOWLEDGED, 101.5))
+    assert story.found() == {"lost"}
+
+
+def test_a_failover_excuses_no_second_valid_lease(story: Story) -> None:
+    story.failovers.append(FAILOVER)
+    job_id, _ = story.complete()
+    story.audit.append(Audit(0, LeaseEvent.BORN, job_id, uuid4(), 1))
+    assert story.found() == {"overlapping"}
+
+
+def test_a_failover_excuses_no_job_that_is_stuck(story: Story) -> None:
+    story.failovers.append(FAILOVER)
+    job_id, _ = story.complete()
+    story.change(job_id, places=("running",), state=None, token=None, result=None)
+    assert story.found() == {"not_terminal"}
+
+
+@pytest.mark.parametrize("failover", [FAILOVER, SYNCHRONOUS])
+def test_an_end_under_a_lease_whose_birth_was_lost_is_put_down_to_the_failover(
+    story: Story, failover: Failover
+) -> None:
+    story.failovers.append(failover)
+    job_id, _ = story.complete()
+    story.ledger.append(Entry("end", job_id, 1, uuid4(), at=101.5))
+    story.ledger.append(Entry("end", job_id, 1, uuid4(), at=50.0))
+    assert check(story.history()).duplicates == {FORGOTTEN_CLAIM: 1, CRASHED: 1}
+
+
+def test_an_end_whose_outcome_was_lost_is_put_down_to_the_failover(story: Story) -> None:
+    story.failovers.append(FAILOVER)
+    job_id, _ = story.complete()
+    token = story.run_before(job_id)
+    story.attempts.clear()
+    story.ledger.append(Entry("end", job_id, 1, token, at=101.5))
+    assert check(story.history()).duplicates == {FORGOTTEN_OUTCOME: 1}
+
+
+def test_a_synchronous_standby_forgets_no_outcome(story: Story) -> None:
+    story.failovers.append(SYNCHRONOUS)
+    job_id, _ = story.complete()
+    token = story.run_before(job_id)
+    story.attempts.clear()
+    story.ledger.append(Entry("end", job_id, 1, token, at=101.5))
     assert check(story.history()).duplicates == {HANDED_BACK: 1}
 
 

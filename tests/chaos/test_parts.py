@@ -41,7 +41,7 @@ def test_the_ledger_gives_back_what_was_written(tmp_path: Path, monkeypatch: pyt
 def test_a_submit_without_an_answer_is_unknown(tmp_path: Path) -> None:
     ids = [uuid4() for _ in range(4)]
     log = tmp_path / "submits-0"
-    log.write_text(f"try 1 {ids[0]},{ids[1]}\ntry 2 {ids[2]}\ntry 3 {ids[3]}\nno 2\nyes 1\n")
+    log.write_text(f"try 1 {ids[0]},{ids[1]}\ntry 2 {ids[2]}\ntry 3 {ids[3]}\nno 2 7.5\nyes 1 8.5\n")
     groups = read_groups([log])
     assert [(group.job_ids, group.answer) for group in groups] == [
         ((ids[0], ids[1]), Answer.ACKNOWLEDGED),

@@ -6,5 +6,16 @@ from tests.servers.process import ServerUnavailable
 from tests.servers.rabbitmq import RabbitServer
 from tests.servers.redis import RedisServer
 from tests.servers.s3 import S3Server
+from tests.servers.standby import PostgresPair, StandbyServer
 
-__all__ = ["PgBouncer", "Postgres", "PostgresServer", "RabbitServer", "RedisServer", "S3Server", "ServerUnavailable"]
+__all__ = [
+    "PgBouncer",
+    "Postgres",
+    "PostgresPair",
+    "PostgresServer",
+    "RabbitServer",
+    "RedisServer",
+    "S3Server",
+    "ServerUnavailable",
+    "StandbyServer",
+]

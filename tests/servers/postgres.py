@@ -87,9 +87,9 @@ class Postgres:
 class PostgresServer(Postgres):
     """A private server on 127.0.0.1. Use as a context manager, or call ``start`` and ``close``."""
 
-    def __init__(self) -> None:
-        self._port = free_port()
-        super().__init__(f"postgresql://{SUPERUSER}@127.0.0.1:{self._port}/postgres")
+    def __init__(self, *, port: int | None = None) -> None:
+        self.port = port or free_port()
+        super().__init__(f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/postgres")
         self._directory = make_directory("postgres")
         self._process: GuardedProcess | None = None
         try:
@@ -158,11 +158,13 @@ class PostgresServer(Postgres):
             self._process = None
 
     def _initialise(self) -> None:
-        command = [self._binaries / "initdb", "-D", self._directory / "data", "-U", SUPERUSER, "-A", "trust"]
         # --no-sync concerns only the files of initdb itself; the server that then runs does sync.
-        command += ["--no-sync", "--encoding=UTF8", "--locale=C"]
+        self._run("initdb", "-U", SUPERUSER, "-A", "trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+
+    def _run(self, program: str, *options: str) -> None:
+        """One of PostgreSQL's programs on the data directory."""
         done = subprocess.run(
-            [str(part) for part in command],
+            [str(self._binaries / program), "-D", str(self._directory / "data"), *options],
             cwd=self._directory,
             capture_output=True,
             text=True,
@@ -170,11 +172,11 @@ class PostgresServer(Postgres):
             **identity(),
         )
         if done.returncode != 0:
-            raise ServerUnavailable(f"initdb failed: {done.stderr.strip()}\n{REMEDY}")
+            raise ServerUnavailable(f"{program} failed: {done.stderr.strip()}\n{REMEDY}")
 
     def _try_to_start(self) -> bool:
         settings = {
-            "port": self._port,
+            "port": self.port,
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self._directory,
             "max_connections": MAX_CONNECTIONS,

@@ -2,26 +2,21 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from uuid import UUID
 
 import pytest
 
-from holdfast.core.commands import NewJob, Settled, Settlement, Submit
+from holdfast.core.commands import NewJob, Settled
 from holdfast.core.errors import StaleLease, Unavailable
-from holdfast.core.job import ClaimedJob
 from holdfast.core.states import State
 from holdfast.stores.postgres import PostgresStore, migrate
 from holdfast.testing.factories import (
-    COMPLETED,
     RETRY,
-    after,
     claim,
     claim_one,
-    new_claim,
     new_job,
     read_one,
     read_state,
@@ -35,6 +30,7 @@ from holdfast.testing.factories import (
 )
 from holdfast.testing.invariants import require_consistent
 from tests.conftest import started_postgres
+from tests.integration.postgres.books import CALL_SECONDS, Books, clients, growth, repeated, require_books_kept
 from tests.integration.postgres.databases import (
     connected,
     fetch,
@@ -43,102 +39,6 @@ from tests.integration.postgres.databases import (
     somebody_waits_for_a_lock,
 )
 from tests.servers import PostgresServer
-
-Answer = TypeVar("Answer")
-
-SUBMITTERS = 4
-WORKERS = 3
-CALL_SECONDS = 30.0
-REPEATS = 1000
-PAUSE_SECONDS = 0.02
-
-
-@dataclass
-class Books:
-    """What the clients were told: the only thing that may be held against the store."""
-
-    submitted: set[UUID] = field(default_factory=set)
-    settled: set[UUID] = field(default_factory=set)
-    stale: int = 0
-    outages: int = 0
-
-
-async def repeated(books: Books, call: Callable[[bool], Awaitable[Answer]]) -> Answer:
-    """Do as the port says: repeat after Unavailable, and after nothing else. A call that hangs fails the test."""
-    for attempt in range(REPEATS):
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return await call(attempt > 0)
-        except Unavailable:
-            books.outages += 1
-            await asyncio.sleep(PAUSE_SECONDS)
-    raise AssertionError(f"still unavailable after {REPEATS} repeats")
-
-
-async def submit_for_ever(store: PostgresStore, books: Books) -> None:
-    while True:
-        jobs = tuple(new_job() for _ in range(3))
-        plain = Submit(jobs=jobs)
-        keyed = Submit(jobs=(new_job(key=str(jobs[0].id)), new_job(dependencies=after(jobs[0].id))))
-        for submit in (plain, keyed):
-            await repeated(books, lambda _, submit=submit: store.submit([submit]))  # type: ignore[misc]
-            books.submitted.update(job.id for job in submit.jobs)
-
-
-async def work_for_ever(store: PostgresStore, books: Books) -> None:
-    worker = await repeated(books, lambda _: register(store))
-    while True:
-        asked = new_claim(worker, limit=10)
-        repeat = new_claim(worker, limit=10, nonce=asked.nonce, is_repeat=True)
-        jobs = await repeated(books, lambda is_repeat, a=asked, r=repeat: store.claim(r if is_repeat else a))  # type: ignore[misc]
-        await settle_all(store, books, jobs)
-
-
-async def settle_all(store: PostgresStore, books: Books, jobs: list[ClaimedJob]) -> None:
-    # One in five takes the verbs' way.
-    outcomes = [RETRY if n % 5 == 0 else COMPLETED for n in range(len(jobs))]
-    settlements = [Settlement(lease=job.lease, outcome=one) for job, one in zip(jobs, outcomes, strict=True)]
-    for job, answer in zip(jobs, await repeated(books, lambda _: store.settle(settlements)), strict=True):
-        if isinstance(answer, Settled):
-            books.settled.update({job.id} if answer.state is State.COMPLETED else ())
-        else:
-            assert isinstance(answer, StaleLease), answer
-            books.stale += 1
-
-
-@asynccontextmanager
-async def clients(store: PostgresStore, books: Books) -> AsyncIterator[None]:
-    """Submitters and workers; whatever one of them fails with, other than Unavailable, fails the test."""
-    tasks = [asyncio.create_task(submit_for_ever(store, books)) for _ in range(SUBMITTERS)]
-    tasks += [asyncio.create_task(work_for_ever(store, books)) for _ in range(WORKERS)]
-    try:
-        yield
-        for task in tasks:
-            assert not task.done() or task.exception() is None, task.exception()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def growth(of: set[UUID], by: int) -> None:
-    """Wait until this many more are in the set."""
-    target = len(of) + by
-    async with asyncio.timeout(CALL_SECONDS):
-        while len(of) < target:
-            await asyncio.sleep(0.01)
-
-
-async def require_books_kept(url: str, books: Books) -> None:
-    """Everything acknowledged is there, and each job stands in exactly one place."""
-    assert await jobs_that_stand_wrongly(url) == []
-    ids = {row["id"] for row in await fetch(url, "SELECT id FROM holdfast.job")}
-    assert not books.submitted - ids, "accepted, and lost"
-    ended = await fetch(url, "SELECT j.id FROM holdfast.ended e JOIN holdfast.job j ON j.seq = e.job")
-    assert not books.settled - {row["id"] for row in ended}, "settled, and forgotten"
-    async with opened(url, listen=False) as store:
-        await require_consistent(store)
-
 
 # the server
 

@@ -1,4 +1,4 @@
-"""Connections: our pool, and a caller's own connection of any driver we know.
+"""How to speak to a connection: one of our own, or a caller's of any driver we know.
 
 A caller's connection is used inside the transaction it is in; nothing here commits it. Statements are written for
 asyncpg (``$1``); for psycopg they are rewritten once.
@@ -9,22 +9,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import asyncpg
-
-from holdfast.core.errors import ConfigError, UsageError
+from holdfast.core.errors import UsageError
 from holdfast.stores.postgres.rows import Row
 from holdfast.stores.postgres.transaction import Executor
 
 SUPPORTED = "an asyncpg, psycopg or SQLAlchemy (asyncpg or psycopg) connection, or a SQLAlchemy session"
-
-
-async def open_connection(url: str, **arguments: Any) -> asyncpg.Connection:
-    """ConfigError where the driver cannot make sense of the URL."""
-    try:
-        connection: asyncpg.Connection = await asyncpg.connect(url, **arguments)
-    except ValueError as error:
-        raise ConfigError(f"the URL is not one that PostgreSQL's driver takes: {error}") from error
-    return connection
 
 
 class AsyncpgExecutor:

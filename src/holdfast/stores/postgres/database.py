@@ -15,8 +15,9 @@ import asyncpg
 from holdfast.core.errors import HoldfastError, SchemaMismatch, SchemaMissing, Unavailable
 from holdfast.core.ports import Clock
 from holdfast.stores.postgres import version
-from holdfast.stores.postgres.connections import AsyncpgExecutor, open_connection
+from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translate
+from holdfast.stores.postgres.hosts import CONNECT_SECONDS, Hosts
 from holdfast.stores.postgres.locks import TELLING_BRIEFLY, Held, Waiting
 from holdfast.stores.postgres.pool import Pool
 from holdfast.stores.postgres.rows import Row
@@ -34,7 +35,6 @@ Verb = Callable[[PostgresTransaction], Coroutine[Any, Any, Answer]]
 VerbForEach = Callable[[PostgresTransaction, list[Item]], Coroutine[Any, Any, Sequence[Answer]]]
 
 TRIES: Final = 5
-CONNECT_TIMEOUT_SECONDS: Final = 10.0
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
 STATEMENT_TIMEOUT_SECONDS: Final = 20.0
 """For what is one statement, and takes milliseconds: an answer that never comes is asked for again before long."""
@@ -98,7 +98,7 @@ class Database:
         notify: bool,
         pool_size: int,
     ) -> None:
-        self._url = url
+        self._hosts = Hosts(url)
         self._schema = schema
         self._clock = clock
         self._is_prepared = prepared_statements
@@ -124,26 +124,24 @@ class Database:
         return {"statement_cache_size": 0}
 
     async def _connect_plainly(self) -> asyncpg.Connection:
-        connection = await open_connection(
-            self._url, command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments()
-        )
+        connection = await self._hosts.connect(command_timeout=COMMAND_TIMEOUT_SECONDS, **self._connection_arguments())
         connection.add_termination_listener(lambda _: self.on_lost())
         return connection
 
     async def connect(self) -> asyncpg.Connection:
         """With the types that our statements use known: else the first statement on it would wait for that."""
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-                connection = await self._connect_plainly()
-                try:
+            connection = await self._connect_plainly()
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
                     await _learn_types(connection)
-                except BaseException:
-                    connection.terminate()
-                    raise
-                return connection
+            except BaseException:
+                connection.terminate()
+                raise
+            return connection
         except TimeoutError as error:
             # Ours, or the system's own, which may be shorter.
-            raise Unavailable(f"PostgreSQL does not answer (no connection in {CONNECT_TIMEOUT_SECONDS} s)") from error
+            raise Unavailable(f"PostgreSQL does not answer (no connection in {CONNECT_SECONDS} s)") from error
 
     async def open(self) -> None:
         self._pool = Pool(self.connect, size=self._pool_size)

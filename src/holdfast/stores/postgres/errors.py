@@ -30,6 +30,7 @@ MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
 UNEXPECTED: Final = (HoldfastError, "PostgreSQL refused a statement of Holdfast's own; please report this")
 
 UNIQUE_VIOLATION: Final = "23505"
+READ_ONLY: Final = "25006"
 LOCK_NOT_AVAILABLE: Final = "55P03"
 RETRIED: Final = ("40001", "40P01", UNIQUE_VIOLATION)
 """Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""

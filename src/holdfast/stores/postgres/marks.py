@@ -5,7 +5,9 @@ rows from being vacuumed they pile up at the beginning. So a mark carries the nu
 starts with the first number that may have come since the last one.
 
 A mark that is committed later than OVERLAP_SECONDS after its transaction got its number may lie before the start. A
-search from the beginning finds it, once in FULL_LOOK_SECONDS.
+search from the beginning finds it, once in FULL_LOOK_SECONDS. Transactions are numbered by one server; after a failover
+that lost some, numbers come again that were passed by. So after a lost connection the next search is from the
+beginning, too.
 
 A search goes on where the last tick's page ended, until it has seen all. What it finds is remembered until it was told:
 what somebody holds is tried again before the next search, and stands in nobody's way. Beyond KEPT nothing is
@@ -72,6 +74,12 @@ class MarkSearch:
             self._next_full_look = time.monotonic() + FULL_LOOK_SECONDS
         while self._notes and self._notes[0][0] <= self._began_at - OVERLAP_SECONDS:
             self._after = self._notes.popleft()[1]
+
+    def forget(self) -> None:
+        """The numbers may be those of another server."""
+        self._after, self._at = 0, None
+        self._notes.clear()
+        self._next_full_look = time.monotonic()
 
     def owed(self, *, limit: int) -> list[int]:
         """What is to be tried again now."""

@@ -29,8 +29,8 @@ from sqlalchemy.pool import NullPool
 
 from holdfast.core.errors import ConfigError, Unavailable
 from holdfast.stores.postgres import version
-from holdfast.stores.postgres.connections import open_connection
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of, translated
+from holdfast.stores.postgres.hosts import Hosts
 from holdfast.stores.postgres.statements import Statements, quoted
 from holdfast.stores.postgres.version import MIGRATIONS, VERSION_TABLE
 
@@ -86,9 +86,10 @@ async def upgrade(
 ) -> None:
     """Tries again for PATIENCE_SECONDS while somebody's transaction holds a table; ``say`` is told whose."""
     quoted(schema)  # refuses what is no name
+    hosts = Hosts(url)
 
     async def connect(*_: Any, **__: Any) -> asyncpg.Connection:
-        return await open_connection(url, statement_cache_size=0)
+        return await hosts.connect(statement_cache_size=0)
 
     # Statement names of our own: behind a pooler a server connection may still know those of another client.
     arguments = {"async_creator_fn": connect, "prepared_statement_name_func": lambda: f"holdfast_{uuid4().hex}"}

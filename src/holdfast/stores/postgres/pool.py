@@ -11,6 +11,8 @@ P3. That no other can be opened is the error of those who wait only where none i
 P4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
 P5. Where an answer did not come in time, the idle connections are not used again either: a network that swallowed one
     has most often swallowed all, and each would cost its next user the whole time once more.
+P6. A connection to a server that cannot be written to is not used again, and neither are the idle ones, which most
+    likely lead there, too: another may find the primary.
 """
 
 import asyncio
@@ -19,6 +21,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.stores.postgres.errors import READ_ONLY
 
 Answer = TypeVar("Answer")
 
@@ -51,8 +54,10 @@ class Pool:
             return answer
         except Exception as error:
             # A refusal by the server leaves the connection in order; anything else may not have.
-            is_clean = getattr(error, "sqlstate", None) is not None or isinstance(error, HoldfastError)
-            if isinstance(error, TimeoutError):
+            sqlstate = getattr(error, "sqlstate", None)
+            is_read_only = sqlstate == READ_ONLY
+            is_clean = (sqlstate is not None and not is_read_only) or isinstance(error, HoldfastError)
+            if isinstance(error, TimeoutError) or is_read_only:
                 self._retire_idle()
             raise
         finally:

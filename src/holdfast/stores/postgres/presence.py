@@ -19,11 +19,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+import asyncpg
+
 from holdfast.core.errors import HoldfastError
 from holdfast.core.presence import GONE_PART, Absences
 from holdfast.stores import descriptors
-from holdfast.stores.postgres.database import CONNECT_TIMEOUT_SECONDS, Database
+from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.errors import sqlstate_of
+from holdfast.stores.postgres.hosts import CONNECT_SECONDS
 
 LOCK: Final = "SELECT pg_advisory_lock_shared($1::bigint)"
 """Shared: a session that the server still believes in does not keep its successor waiting."""
@@ -125,7 +128,7 @@ class Presence:
 
     def _hurry_seconds(self) -> float:
         is_lost = self._session is not None and self._session.is_lost.is_set()
-        return HURRY_PART * self._timeout_seconds if is_lost else CONNECT_TIMEOUT_SECONDS
+        return HURRY_PART * self._timeout_seconds if is_lost else CONNECT_SECONDS
 
     async def _prove(self) -> Session:
         connection = await self._database.connect()
@@ -205,8 +208,13 @@ def _heard_too_late(asked: "asyncio.Future[Any]") -> None:
 
 
 def _is_restarting(error: BaseException | None) -> bool:
+    """Nobody can write there: it restarts, nobody listens, or it is a standby that is not promoted yet."""
     while error is not None:
-        if isinstance(error, ConnectionRefusedError) or sqlstate_of(error) in RESTARTING:
+        if isinstance(error, ExceptionGroup):
+            return all(_is_restarting(one) for one in error.exceptions)
+        if isinstance(error, ConnectionRefusedError | asyncpg.TargetServerAttributeNotMatched):
+            return True
+        if sqlstate_of(error) in RESTARTING:
             return True
         error = error.__cause__ or error.__context__
     return False

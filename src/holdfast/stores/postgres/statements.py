@@ -12,6 +12,10 @@ from holdfast.core.states import DONE, REPLAYABLE, TERMINAL, WAITING
 MAX_IDENTIFIER_CHARACTERS: Final = 63
 """PostgreSQL cuts longer names off."""
 _PART: Final = re.compile(r"^-- \[(\w+)\]$", re.MULTILINE)
+REPLICATED: Final = "pg_logical_emit_message(true, 'holdfast', 'repeat')"
+"""Makes the commit of a transaction that writes nothing else wait as if it did. What it found may be of a transaction
+whose wait for a synchronous standby was broken off, together with the connection: it can be seen, but has perhaps not
+reached the standby, so it must not be answered as accepted yet."""
 
 
 class Statements:
@@ -28,7 +32,7 @@ class Statements:
 
     def for_repeat(self, name: str) -> str:
         """The same statement where some of its rows may be there already."""
-        text = self.fill(_file(f"sql/{name}.sql"))
+        text = self.fill(_file(f"sql/{name}.sql")).replace("AS now\n", f"AS now, {REPLICATED} AS replicated\n", 1)
         return text.replace("{on_conflict}", "ON CONFLICT (id) DO NOTHING")
 
     def skipping_locked(self, name: str) -> str:

@@ -117,7 +117,12 @@ class PostgresStore:
         self._scan_budget = scan_budget
         self._cursors = ClaimCursors()
         self._floors = Floors(self._database, self._cursors)
-        self._database.on_lost = self._cursors.forget
+        self._database.on_lost = self._forget
+
+    def _forget(self) -> None:
+        """The next connection may be to a server that was promoted, and knows less than the one before."""
+        self._cursors.forget()
+        self._database.sweeps.forget()
 
     async def open(self) -> None:
         await self._database.open()

@@ -2,7 +2,8 @@
 
 S1. What the clock says may be wrong, and a row may become visible, or lose a stranger's lock, long after its time. So
     nothing that must happen rests on where a search starts: at least every ``FULL_SWEEP_SECONDS``, and at once when
-    the database's clock went back, a search starts from the beginning.
+    the database's clock went back or a connection was lost, a search starts from the beginning. (A standby that is
+    promoted may have lost what was done about a row: it stands where it stood.)
 S2. A search counts as made only after the commit of what was done about it.
 S3. Retention looks at a job that must stay once, and then not for ``Retention.again_seconds``.
 """
@@ -224,6 +225,12 @@ class Sweeps:
     marks: MarkSearch = field(default_factory=MarkSearch)
     ticked_at: datetime | None = None
     """The database's time at this process's last tick."""
+
+    def forget(self) -> None:
+        """What was found and dealt with may have been lost: the next searches are full ones."""
+        for sweep in (self.due, self.expired, self.orphaned):
+            sweep.repeat()
+        self.marks.forget()
 
     def begin(self) -> Searches:
         return Searches(

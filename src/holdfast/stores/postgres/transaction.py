@@ -20,7 +20,7 @@ from holdfast.core.states import State
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.locks import KEYS_BRIEFLY, TRIED_KEYS, Held, Waiting
 from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from, slot_from
-from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.statements import REPLICATED, Statements
 from holdfast.stores.postgres.sweeps import FIRST, RETENTION_LOOKS, Place, Retention, Search, Searches, Sweep, Sweeps
 from holdfast.stores.transaction import Change
 
@@ -112,6 +112,8 @@ class PostgresTransaction:
 
     async def existing_ids(self, ids: Collection[UUID]) -> set[UUID]:
         rows = await self._inline("SELECT id FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
+        if rows:
+            await self._inline(f"SELECT {REPLICATED}")
         return {row["id"] for row in rows}
 
     async def reserve_seqs(self, count: int) -> list[int]:

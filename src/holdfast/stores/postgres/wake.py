@@ -21,6 +21,7 @@ LONG_PAUSE_SECONDS: Final = 0.01
 """Between two notifications of this process: short at first, long while there is always something to tell."""
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
+PROBE: Final = "SELECT current_setting('transaction_read_only') = 'on'"
 MAX_PAYLOAD_BYTES: Final = 7999
 """PostgreSQL refuses a longer one; a queue's name is far shorter."""
 
@@ -136,12 +137,14 @@ class Listener:
             # What happened while nobody listened is unknown: everyone looks once.
             self._wakeups.wake_all()
             while not is_lost.is_set():
-                # The connection's end is heard at once; a network that swallows everything is not.
+                # The connection's end is heard at once. A network that swallows everything is not, nor is a server
+                # that was the primary and is fenced off.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PROBE_EVERY_SECONDS):
                         await is_lost.wait()
                     break
-                await connection.fetchval("SELECT 1", timeout=PROBE_EVERY_SECONDS)
+                if await connection.fetchval(PROBE, timeout=PROBE_EVERY_SECONDS):
+                    raise ConnectionError("this server cannot be written to, so nobody submits here")
         finally:
             connection.terminate()
 

@@ -1,6 +1,6 @@
 -- submit: insert one plain job that may run at once; submit.sql for one, without arrays.
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
--- has ON CONFLICT, and leaves it alone, so it doubles nothing.
+-- has ON CONFLICT, and leaves it alone, so it doubles nothing. It waits for replicas all the same (Statements.for_repeat).
 -- $12 is the channel on which to say so, or NULL: see wake.Notifier.
 -- Locks: none but those of its own rows; with a channel, the one that lets notifications come in the order of commits. Index: job_id_key for the conflict.
 -- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
