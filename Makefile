@@ -100,6 +100,10 @@ $(VENV)/.model-installed: models/requirements.lock models/requirements-java.lock
 chaos: setup ## faults on a running queue, and whether anything was lost; ARGS="--seed 7 --minutes 1"
 	@"$(BIN)/python" -m chaos $(ARGS)
 
+.PHONY: soak
+soak: setup ## steady load for half an hour, and whether anything grew or was lost; ARGS="--store sqlite --minutes 3"
+	@"$(BIN)/python" -m soak $(ARGS)
+
 .PHONY: mutants
 mutants: setup ## take each fix back, one at a time, and see that a test notices; ARGS="--only 12", ARGS="--list"
 	@"$(BIN)/python" -m mutants $(ARGS)

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.stores.postgres import migrate
 from tests.differential.driver import OpenWorld
+from tests.differential.overlaps import databases
 from tests.differential.stores import SCHEMA, memory, postgres, sqlite, worlds
 from tests.servers import Postgres
 
@@ -30,3 +31,14 @@ def open_world(differential_database: str, tmp_path_factory: pytest.TempPathFact
             "postgres": postgres(differential_database),
         }
     )
+
+
+@pytest.fixture(scope="session")
+def open_databases(
+    differential_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, databases.OpenDatabase]:
+    """Every store with which a program can share its own transaction. A new one is one line here."""
+    return {
+        "postgres": databases.postgres(differential_database),
+        "sqlite": databases.sqlite(tmp_path_factory.mktemp("overlaps")),
+    }

@@ -2,25 +2,25 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import Any, Final
-
-from tests.differential.commands import Command
-from tests.differential.driver import OpenWorld, run_stream
+from typing import Any, Final, TypeVar
 
 MAX_SECONDS: Final = 60.0
+Command = TypeVar("Command")
+Run = Callable[[Sequence[Any]], Awaitable[object]]
+"""Raises where a stream fails."""
 
 
-async def shrink(commands: Sequence[Command], open_world: OpenWorld) -> list[Command]:
-    shrinker = _Shrinker(open_world, await failure_of(commands, open_world))
+async def shrink(commands: Sequence[Command], run: Run) -> list[Command]:
+    shrinker = _Shrinker(run, await failure_of(commands, run))
     return await shrinker.simplify(await shrinker.leave_out(list(commands)))
 
 
-async def failure_of(commands: Sequence[Command], open_world: OpenWorld) -> str | None:
+async def failure_of(commands: Sequence[Any], run: Run) -> str | None:
     """The kind of failure, without the values that a shorter stream changes."""
     try:
-        await run_stream(commands, open_world)
+        await run(commands)
     except Exception as problem:
         lines = [line for line in str(problem).splitlines() if not line.startswith("step ")]
         return type(problem).__name__ + re.sub(r"[0-9]|\(.*|:.*", "", " ".join(lines[:2]))
@@ -28,15 +28,15 @@ async def failure_of(commands: Sequence[Command], open_world: OpenWorld) -> str 
 
 
 class _Shrinker:
-    def __init__(self, open_world: OpenWorld, failure: str | None) -> None:
-        self._open_world = open_world
+    def __init__(self, run: Run, failure: str | None) -> None:
+        self._run = run
         self._failure = failure
         self._ends_at = time.monotonic() + MAX_SECONDS
 
-    async def _fails(self, commands: Sequence[Command]) -> bool:
+    async def _fails(self, commands: Sequence[Any]) -> bool:
         if self._failure is None or time.monotonic() > self._ends_at:
             return False
-        return await failure_of(commands, self._open_world) == self._failure
+        return await failure_of(commands, self._run) == self._failure
 
     async def leave_out(self, kept: list[Command]) -> list[Command]:
         """First halves, then quarters, at last single commands."""

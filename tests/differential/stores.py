@@ -44,7 +44,7 @@ def postgres(url: str) -> OpenStore:
 
     @asynccontextmanager
     async def opened(clock: ManualClock) -> AsyncIterator[Any]:
-        await _empty(url)
+        await empty(url)
         store = PostgresStore(url, schema=SCHEMA, clock=clock, listen=False, notify=False, pool_size=1)
         # What had to stay is looked at again at every tick, as the others do it.
         for retention in (store._database.sweeps.done, store._database.sweeps.dead):
@@ -74,7 +74,7 @@ def sqlite(folder: Path) -> OpenStore:
     return opened
 
 
-async def _empty(url: str) -> None:
+async def empty(url: str) -> None:
     connection = await asyncpg.connect(url)
     try:
         rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", SCHEMA)

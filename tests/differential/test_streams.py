@@ -65,7 +65,7 @@ async def run_seed(seed: int, open_world: OpenWorld, coverage: Coverage) -> int:
     try:
         return await run_stream(commands, open_world, coverage)
     except Exception as problem:
-        small = await shrink(commands, open_world)
+        small = await shrink(commands, lambda some: run_stream(some, open_world))
         lines = "\n".join(f"  {show(command)}" for command in small)
         pytest.fail(f"HOLDFAST_DIFFERENTIAL_SEED={seed}\n{problem}\nThe stream made small:\n{lines}", pytrace=False)
 

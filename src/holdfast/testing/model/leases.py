@@ -1,6 +1,6 @@
 """What workers do: claim, settle, extend, report, and say that they live."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -50,7 +50,8 @@ from holdfast.testing.model.world import ModelJob, ModelWorker, Wait, World
 # claim
 
 
-def claim(world: World, claim: Claim) -> list[ModelJob]:
+def claim(world: World, claim: Claim, *, unseen: Collection[UUID] = ()) -> list[ModelJob]:
+    """``unseen``: jobs that the claimer may have passed over while somebody held them, and has."""
     require_valid_claim(claim)
     worker = world.workers.get(claim.owner)
     if worker is None or worker.is_lost:
@@ -59,7 +60,8 @@ def claim(world: World, claim: Claim) -> list[ModelJob]:
     given = {job.token: job for job in world.leases_of(claim.owner) if job.token in tokens}
     if claim.is_repeat and given:
         return [given[token] for token in tokens if token in given]
-    taken = _alone_if_fragile(_claimable(world, claim)[: claim.limit])
+    free = [job for job in _claimable(world, claim) if job.id not in unseen and not world.is_held(job)]
+    taken = _alone_if_fragile(free[: claim.limit])
     for job, token in zip(sorted(taken, key=lambda job: job.seq), tokens, strict=False):
         _lease(world, job, claim.owner, token)
     return taken
@@ -280,13 +282,13 @@ def heartbeat(world: World, heartbeat: Heartbeat) -> HeartbeatAnswer:
     is_known = worker is not None and not worker.is_lost
     held = {lease.token: job for lease in heartbeat.held if (job := _held(world, lease)) is not None}
     for job in held.values():
-        if _is_a_third_over(world, job):
+        if _is_a_third_over(world, job) and not world.is_held(job):
             _extend(world, job)
     unknown = []
     if worker is not None and is_known:
         worker.seen_at = world.now
         spared = {*held, *heartbeat.claiming}
-        unknown = [job for job in world.leases_of(worker.id) if job.token not in spared]
+        unknown = [job for job in world.leases_of(worker.id) if job.token not in spared and not world.is_held(job)]
     answer = HeartbeatAnswer(
         is_known=is_known,
         lost=frozenset(lease.token for lease in heartbeat.held if lease.token not in held),
@@ -307,6 +309,7 @@ def _is_a_third_over(world: World, job: ModelJob) -> bool:
 
 def leave(world: World, worker_id: UUID) -> None:
     for job in world.leases_of(worker_id):
-        hand_back(world, job)
+        if not world.is_held(job):
+            hand_back(world, job)
     world.workers.pop(worker_id, None)
     tell_dependents(world)

@@ -1,6 +1,6 @@
 """The port's verbs over a World, synchronous: each reads the clock once and asks its module."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from holdfast.core.commands import (
@@ -30,10 +30,10 @@ from holdfast.core.commands import (
 )
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.ports import Clock
-from holdfast.testing.model import crons, manage, reads, ticks
+from holdfast.testing.model import crons, following, holding, manage, reads, ticks
 from holdfast.testing.model import leases as leasing
 from holdfast.testing.model import submits as submitting
-from holdfast.testing.model.world import ModelJob, World
+from holdfast.testing.model.world import Hold, ModelJob, World
 
 
 class Model:
@@ -48,8 +48,8 @@ class Model:
     def submit(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:
         return submitting.submit(self._now(), submits)
 
-    def claim(self, claim: Claim) -> list[ClaimedJob]:
-        return [reads.claimed(job) for job in leasing.claim(self._now(), claim)]
+    def claim(self, claim: Claim, *, unseen: Collection[UUID] = ()) -> list[ClaimedJob]:
+        return [reads.claimed(job) for job in leasing.claim(self._now(), claim, unseen=unseen)]
 
     def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return leasing.settle(self._now(), settlements)
@@ -75,6 +75,22 @@ class Model:
 
     def tick(self, tick: Tick) -> TickReport:
         return ticks.tick(self._now(), tick)
+
+    def follow_tick(self, tick: Tick, seen: Mapping[UUID, Job], *, lost: Collection[UUID]) -> None:
+        following.follow_tick(self._now(), tick, seen, lost=lost)
+
+    def begin(self) -> Hold:
+        """A caller's transaction, open until ``commit`` or ``roll_back``."""
+        return holding.begin(self._now())
+
+    def submit_within(self, hold: Hold, submits: Sequence[Submit]) -> list[SubmitAnswer]:
+        return holding.submit(self._now(), hold, submits)
+
+    def commit(self, hold: Hold) -> None:
+        holding.commit(self._now(), hold)
+
+    def roll_back(self, hold: Hold) -> None:
+        holding.roll_back(self._now(), hold)
 
     def read(self, ids: Sequence[UUID]) -> list[Job | None]:
         found = [self.world.jobs.get(job_id) for job_id in ids]

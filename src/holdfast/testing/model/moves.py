@@ -150,8 +150,29 @@ def tell_dependents(world: World) -> None:
         world.untold = []
         for child in list(world.jobs.values()):
             news = [parent for parent in ended if parent.id in child.waits and child.waits[parent.id].is_open]
-            if news:
-                _tell(world, child, news)
+            held = [parent for parent in news if world.is_held(parent) or world.is_held(child)]
+            world.owed += [(parent, child) for parent in held]
+            if free := [parent for parent in news if parent not in held]:
+                _tell(world, child, free)
+
+
+def tell_what_is_owed(world: World, *, to: ModelJob | None = None) -> None:
+    """What somebody's hold kept from being told: to one job, or to all that nobody holds by now."""
+    owed = [(parent, child) for parent, child in world.owed if to is None or child is to]
+    world.owed = [pair for pair in world.owed if pair not in owed]
+    for child in dict.fromkeys(child.id for _, child in owed):
+        news = [parent for parent, one in owed if one.id == child and _is_news(parent, one)]
+        job = world.jobs[child]
+        if to is None and (world.is_held(job) or any(world.is_held(parent) for parent in news)):
+            world.owed += [(parent, job) for parent in news]
+        elif news:
+            _tell(world, job, sorted(news, key=lambda parent: parent.seq))
+    tell_dependents(world)
+
+
+def _is_news(parent: ModelJob, child: ModelJob) -> bool:
+    """A parent that was replayed meanwhile has nothing to tell any more."""
+    return parent.state.is_terminal and child.waits[parent.id].is_open
 
 
 def _tell(world: World, child: ModelJob, ended: list[ModelJob]) -> None:

@@ -80,6 +80,16 @@ class ModelWorker:
     is_lost: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class Hold:
+    """A caller's transaction that is still open: what it has made, and what nobody else can have meanwhile."""
+
+    jobs: dict[UUID, ModelJob] = field(default_factory=dict)
+    keys: dict[tuple[str, str], ModelKey] = field(default_factory=dict)
+    locked_jobs: set[UUID] = field(default_factory=set)
+    locked_keys: set[tuple[str, str]] = field(default_factory=set)
+
+
 @dataclass(slots=True, kw_only=True)
 class World:
     now: datetime
@@ -94,6 +104,9 @@ class World:
     """Of periodic jobs, as they were fired: of each name the newest last."""
     untold: list[ModelJob] = field(default_factory=list)
     """Ended in this step; their dependents do not know yet."""
+    owed: list[tuple[ModelJob, ModelJob]] = field(default_factory=list)
+    """Ended, with a dependent that could not be told because somebody held one of them: tick tells it."""
+    holds: list[Hold] = field(default_factory=list)
     last_seq: int = 0
     last_place: int = 0
     last_tick_at: datetime | None = None
@@ -101,3 +114,6 @@ class World:
 
     def leases_of(self, worker: UUID) -> list[ModelJob]:
         return [job for job in self.jobs.values() if job.state is State.RUNNING and job.owner == worker]
+
+    def is_held(self, job: ModelJob) -> bool:
+        return any(job.id in hold.locked_jobs for hold in self.holds)
