@@ -24,8 +24,9 @@ LOOK_PART: Final = 1 / 10
 """Of the worker timeout: how often a watcher looks. The two together are less than a third of it."""
 SUSPICIOUS_PART: Final = GONE_PART / 4
 """How often while a proof is away."""
-LONE_PART: Final = 1 / 2
-"""How often while there is nobody else: a worker that has nothing to watch should cost next to nothing."""
+LONE_PART: Final = 4.0
+"""How often while there is nobody else: a worker that has nothing to watch costs next to nothing. Its ticks say when
+somebody has come."""
 
 
 class Absences:

@@ -1,6 +1,6 @@
 """A worker whose process has died is noticed by its proof of life, long before its silence would count. Z1, Z2, B2.
 
-No store here ticks unless a worker does: what is reclaimed was reclaimed because a process was seen to be gone.
+Ticks here know a worker timeout of an hour: what is reclaimed was reclaimed because a process was seen to be gone.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from uuid import UUID
 
 import pytest
 
+from holdfast.core import presence as core_presence
 from holdfast.core.commands import Tick
 from holdfast.core.errors import Unavailable
 from holdfast.core.ports import Store
@@ -93,12 +94,19 @@ def attend(store: Store, worker: UUID, *, tick: Tick | None = SHORT) -> Any:
 @asynccontextmanager
 async def attending(store: Store, *, tick: Tick | None = SHORT) -> AsyncIterator[UUID]:
     worker = await register(store)
-    task = asyncio.create_task(attend(store, worker, tick=tick))
+    tasks = [asyncio.create_task(attend(store, worker, tick=tick)), asyncio.create_task(keep_ticking(store))]
     try:
         yield worker
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def keep_ticking(store: Store) -> None:
+    while True:
+        await store.tick(Tick(worker_timeout_seconds=3600.0))
+        await asyncio.sleep(0.1)
 
 
 async def until_state(world: World, job_id: UUID, state: State) -> None:
@@ -128,6 +136,20 @@ async def test_they_are_reclaimed_by_a_process_that_started_after_the_death(worl
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         async with attending(world.store):
+            await until_state(world, job_id, State.SCHEDULED)
+
+
+@on("postgres")
+async def test_a_worker_that_was_alone_looks_as_soon_as_another_has_come(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core_presence, "LONE_PART", 3600.0)
+    async with attending(world.store) as worker:
+        while not await is_attended(world.url, worker):
+            await asyncio.sleep(0.01)
+        job_id = await submit_one(world.store)
+        async with another_process(world.url) as (process, _):
+            os.kill(process.pid, signal.SIGKILL)
             await until_state(world, job_id, State.SCHEDULED)
 
 

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -61,15 +62,14 @@ class Session:
         descriptors.forget(self._descriptor)
         self.connection.terminate()
 
-    async def stands_for(self, seconds: float) -> None:
-        """Return after so long, or when it has ended."""
-        until = time.monotonic() + seconds
+    async def stands_until(self, end: Callable[[], float]) -> None:
+        """Return at that time, which may change meanwhile, or when it has ended."""
         while not self.is_lost.is_set():
             self.proven_at = now = time.monotonic()
-            if now >= until:
+            if now >= end():
                 return
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(until - now, HEARD_SECONDS)):
+                async with asyncio.timeout(min(end() - now, HEARD_SECONDS)):
                     await self.is_lost.wait()
 
 
@@ -89,6 +89,11 @@ class Presence:
         self._on_gone = on_gone
         self._session: Session | None = None
         self._is_excused = False
+        self._is_alone = False
+
+    def note_attended(self, workers: int) -> None:
+        """How many workers hold a proof, or did when they died, this one included: a tick has counted them."""
+        self._is_alone = workers <= 1
 
     @property
     def absent_since(self) -> float | None:
@@ -161,7 +166,6 @@ class Presence:
     async def _keep(self, session: Session, counts_from: float) -> None:
         """Until the session has ended, or does not answer."""
         absences = Absences(worker_timeout_seconds=self._timeout_seconds, counts_from=counts_from)
-        is_alone = False
         while not session.is_lost.is_set():
             asked = asyncio.ensure_future(self._look(session.connection))
             try:
@@ -173,12 +177,15 @@ class Presence:
                 asked.add_done_callback(_heard_too_late)
                 return
             if asked.exception() is None:
-                absent, is_alone = asked.result()
+                absent, self._is_alone = asked.result()
                 await self._deal_with(absences.saw(absent, monotonic=time.monotonic()))
             elif session.connection.is_closed():
                 session.end()
                 session.is_lost.set()
-            await session.stands_for(absences.seconds_until_look(is_alone=is_alone))
+            await session.stands_until(partial(self._next_look, absences, time.monotonic()))
+
+    def _next_look(self, absences: Absences, looked_at: float) -> float:
+        return looked_at + absences.seconds_until_look(is_alone=self._is_alone or self._on_gone is None)
 
     async def _look(self, connection: Any) -> tuple[list[UUID], bool]:
         """Whose proofs are away, and whether there is nobody else."""

@@ -377,6 +377,8 @@ class PostgresStore:
             sweeps.marks.begin()[0],
         )
         sweeps.ticked_at = row["now"]
+        if self._presence is not None:
+            self._presence.note_attended(row["attended"])
         searches = sweeps.put_right(asked, row["now"])
         if not row["due"] and searches.due is asked.due:
             sweeps.due.finished(asked.due, row["now"])

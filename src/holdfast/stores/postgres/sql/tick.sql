@@ -28,6 +28,7 @@ life AS MATERIALIZED (
             NOT w.is_lost AND NOT w.seen_at BETWEEN
                 clock.now - make_interval(secs => $2::float8) AND clock.now + make_interval(secs => $2::float8)
         ), false) AS is_somebody_lost,
+        count(*) FILTER (WHERE NOT w.is_lost AND w.session_key IS NOT NULL) AS attended,
         coalesce(bool_or(
             w.is_lost AND w.seen_at < clock.now - make_interval(secs => $8::float8)
         ), false) AS is_somebody_forgotten
@@ -103,5 +104,7 @@ SELECT
         ) IS NOT NULL
         ORDER BY c.fired_at LIMIT 1
     ), false) OR life.is_somebody_forgotten AS retention,
-    pg_relation_size('{schema}.tally') AS tally_bytes
+    pg_relation_size('{schema}.tally') AS tally_bytes,
+    -- How many workers can be seen to be dead: see presence.py.
+    life.attended
 FROM clock, life
