@@ -1,10 +1,11 @@
 """What is left of a run: tables on the terminal, ``results/chaos/chaos.json`` and ``chaos.md``."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from benchmarks.report import versions
@@ -64,6 +65,7 @@ class Report:
         rows += [
             (TITLES[name], *(str(outcome.verdict.count(name)) for outcome in self.outcomes), "0") for name in REQUIRED
         ]
+        rows.append(("longest overdue, s", *(f"{o.verdict.overdue_seconds:.1f}" for o in self.outcomes), "0.0"))
         rows.append(
             (
                 "double execution, s, by handlers that can stop",
@@ -78,6 +80,7 @@ class Report:
                 "",
             )
         )
+        rows.append(("snapshot pinned, % of the time", *(_pinned(outcome) for outcome in self.outcomes), ""))
         rows.append(("broken promises", *(str(len(outcome.problems)) for outcome in self.outcomes), "0"))
         rows.append(
             ("ends under a lost lease, refused", *(str(outcome.verdict.refused) for outcome in self.outcomes), "")
@@ -88,15 +91,20 @@ class Report:
         return rows
 
     def fault_rows(self) -> list[tuple[str, ...]]:
-        rows = [("fault", *(outcome.store for outcome in self.outcomes), "fewest leases held", "run twice, longest")]
+        columns = ("fewest leases held", "run twice, longest", "recovery, p50 and max")
+        rows = [("fault", *(outcome.store for outcome in self.outcomes), *columns)]
         for fault in FAULTS:
             counts = [outcome.strikes[fault.name] for outcome in self.outcomes]
             if any(counts):
                 fewest = min(outcome.fewest_held.get(fault.name, 10**9) for outcome in self.outcomes)
-                rows.append(
-                    (fault.about, *(str(count or "–") for count in counts), str(fewest), self._doubles(fault.name))
-                )
+                named = (str(fewest), self._doubles(fault.name), self._recovery(fault.name))
+                rows.append((fault.about, *(str(count or "–") for count in counts), *named))
         return rows
+
+    def _recovery(self, fault: str) -> str:
+        """From the strike to the next start of a job whose holder was gone."""
+        found = sorted(seconds for one in self.outcomes for seconds in one.verdict.recoveries.get(fault, ()))
+        return f"{median(found):.1f} s, {found[-1]:.1f} s" if found else "–"
 
     def _doubles(self, fault: str) -> str:
         """How many jobs ran twice at once after such a fault, and for how long at the most."""
@@ -152,6 +160,17 @@ class Report:
         return "\n".join(lines)
 
 
+def _pinned(outcome: Outcome) -> str:
+    return "–" if outcome.pinned_seconds is None else f"{100 * outcome.pinned_seconds / outcome.seconds:.0f}"
+
+
+def _recovery_data(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+    return {
+        fault: {"jobs": len(found), "p50_seconds": round(median(found), 2), "max_seconds": round(max(found), 2)}
+        for fault, found in recoveries.items()
+    }
+
+
 def _outcome_data(outcome: Outcome) -> dict[str, Any]:
     verdict = outcome.verdict
     return {
@@ -167,6 +186,10 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
             "cannot_stop": round(verdict.double_seconds(is_excused=True), 2),
         },
         "doubles_by_fault": verdict.doubles_by_fault(),
+        "overdue_seconds": round(verdict.overdue_seconds, 2),
+        "looks": outcome.looks,
+        "recovery": _recovery_data(verdict.recoveries),
+        "pinned_seconds": outcome.pinned_seconds and round(outcome.pinned_seconds),
         "refused": verdict.refused,
         "duplicates": dict(verdict.duplicates),
         "duplicates_per_million": round(verdict.duplicates_per_million, 1),

@@ -10,10 +10,12 @@ from signal import SIGUSR2
 from typing import Final
 
 from chaos.checker import Verdict, check
+from chaos.doctor import examine
 from chaos.faults import BY_NAME, FAULTS
 from chaos.history import Trouble
 from chaos.load import Load
 from chaos.plan import Strike, plan
+from chaos.watcher import Watcher
 from chaos.world import WORKERS, World, opened
 
 HELD_LEASES: Final = 5
@@ -58,6 +60,10 @@ class Outcome:
     fewest_held: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    pinned_seconds: float | None = None
+    """For how long a snapshot was held; None where there is no such thing."""
+    looks: int = 0
+    """Of the watch."""
 
     @property
     def holds(self) -> bool:
@@ -70,13 +76,15 @@ class Run:
         self._world = world
         self._say = say
         self._started = time.monotonic()
-        self._turns = {name: asyncio.Lock() for name in BY_NAME}
+        self._turns = {name: asyncio.Semaphore(fault.at_once) for name, fault in BY_NAME.items()}
+        self._watcher = Watcher(world.database, world.excuses, world.services)
         self.strikes: Counter[str] = Counter()
         self.idle_strikes: Counter[str] = Counter()
         self.fewest_held: dict[str, int] = {}
 
     async def go(self) -> Verdict:
         world, settings = self._world, self._settings
+        self._watcher.start()
         await self._until_held(START_SECONDS)
         self._started = time.monotonic()
         strikes = plan(
@@ -86,18 +94,33 @@ class Run:
         await self._until_enough()
         self._say("healing and draining")
         await world.submitter.stop()
+        await world.heal()
         if not await world.drained(timeout_seconds=DRAIN_SECONDS):
             self._say("not everything has ended")
+        await self._watcher.stop()
         for worker in world.workers:
             await worker.stop()
             world.problems += worker.deaths
-        return check(await asyncio.to_thread(world.history))
+        await world.clean_up()
+        findings = await examine(world.database.url, environment=world.environment_of_a_reader())
+        overdue = self._watcher.watch.found
+        return check(await asyncio.to_thread(world.history, overdue=overdue, examination=findings))
+
+    @property
+    def looks(self) -> int:
+        return self._watcher.watch.looks
+
+    async def stop(self) -> None:
+        await self._watcher.stop()
 
     async def _strike_all(self, strikes: Sequence[Strike]) -> None:
         room = asyncio.Semaphore(MAX_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for strike in strikes:
                 await self._until(strike.at_seconds)
+                if BY_NAME[strike.fault].at_once > 1:
+                    group.create_task(self._strike(strike))
+                    continue
                 await room.acquire()
                 task = group.create_task(self._strike(strike))
                 task.add_done_callback(lambda _: room.release())
@@ -109,7 +132,7 @@ class Run:
 
     async def _strike(self, strike: Strike) -> None:
         fault, world = BY_NAME[strike.fault], self._world
-        # Two of a kind at once would heal each other too early.
+        # Two of most kinds at once would heal each other too early.
         async with self._turns[fault.name]:
             for _ in range(STRIKE_TRIES):
                 held = await self._until_held(HELD_SECONDS)
@@ -165,7 +188,10 @@ async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
         breaks=settings.breaks,
     ) as world:
         one = Run(settings, world, say)
-        verdict = await one.go()
+        try:
+            verdict = await one.go()
+        finally:
+            await one.stop()
         return Outcome(
             store=world.database.name,
             verdict=verdict,
@@ -174,4 +200,6 @@ async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
             fewest_held=one.fewest_held,
             problems=world.problems,
             seconds=time.monotonic() - started,
+            pinned_seconds=world.snapshot.held_seconds if world.snapshot is not None else None,
+            looks=one.looks,
         )
