@@ -28,7 +28,7 @@ from uuid import UUID
 
 from chaos.doubles import Double, find_doubles
 from chaos.history import Answer, History, LeaseEvent, SpentAttempt, StoredJob
-from chaos.recovery import find_recoveries
+from chaos.recovery import Recovery, find_recoveries
 
 COMPLETED: Final = "COMPLETED"
 CANCELLED: Final = "CANCELLED"
@@ -88,7 +88,7 @@ class Verdict:
     """Also of handlers that could not stop."""
     overdue_seconds: float = 0.0
     """The longest time that a job stood past its bound."""
-    recoveries: dict[str, list[float]] = field(default_factory=dict)
+    recoveries: dict[str, list[Recovery]] = field(default_factory=dict)
     """By fault, how long the jobs of a holder that was gone waited for their next start."""
 
     @property
@@ -133,7 +133,7 @@ def check(history: History) -> Verdict:
     _find_wrong_cancels(history, verdict)
     _find_overdue(history, verdict)
     verdict.found["examination"] += history.examination
-    verdict.recoveries = find_recoveries(history.ledger, history.troubles)
+    verdict.recoveries = find_recoveries(history.ledger, history.stored.audit, history.troubles)
     return verdict
 
 

@@ -210,7 +210,14 @@ class PostgresDatabase:
                         "failure, is_ended_by_holder FROM holdfast.attempt",
                     )
                 ],
-                audit=_rows(connection, "SELECT number, event, job, token, version, said FROM chaos.audit"),
+                audit=[
+                    (*row, _monotonic(self._put_right(at)))
+                    for *row, at in _rows(
+                        connection,
+                        "SELECT number, event, job, token, version, said, extract(epoch FROM at)::float8 "
+                        "FROM chaos.audit",
+                    )
+                ],
                 edges=_rows(connection, "SELECT child, parent FROM holdfast.edge"),
             )
 
@@ -338,13 +345,19 @@ class SQLiteDatabase:
                     )
                 ],
                 audit=[
-                    (number, event, job, uuid_of(token), version, said)
-                    for number, event, job, token, version, said in rows(
-                        "SELECT number, event, job, token, version, said FROM chaos_audit"
+                    (number, event, job, uuid_of(token), version, said, _monotonic(at))
+                    for number, event, job, token, version, said, at in rows(
+                        "SELECT number, event, job, token, version, said, at FROM chaos_audit"
                     )
                 ],
                 edges=rows("SELECT child, parent FROM holdfast_edge"),
             )
+
+
+def _monotonic(seconds: float | None) -> float:
+    """A time of the machine's own clock, which does not jump while this runs."""
+    assert seconds is not None
+    return seconds - time.time() + time.monotonic()
 
 
 def _look(

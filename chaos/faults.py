@@ -43,8 +43,11 @@ class Fault:
     strike: Callable[[World, Random], Awaitable[str]]
     stores: tuple[str, ...] = ("postgres", "sqlite")
     at_once: int = 1
-    """How many of its kind may strike at the same time. Those of which it is more than one last long, and strike beside
-    the others."""
+    """How many of its kind may strike at the same time."""
+    holds: bool = False
+    """It holds a transaction open for long. Such faults strike beside the others."""
+    is_alone: bool = False
+    """It would end or block every transaction that is held: it strikes while there is none."""
 
 
 # processes
@@ -140,14 +143,13 @@ async def _starve(child: int) -> None:
 async def kill_postgres(world: World, rng: Random) -> str:
     assert world.server is not None
     seconds = rng.uniform(0.0, 1.5)
-    async with world.transactions.alone():
-        with world.excuses.away():
-            _upset(world, "kill-postgres")
-            await asyncio.to_thread(world.server.kill9)
-            try:
-                await asyncio.sleep(seconds)
-            finally:
-                await asyncio.to_thread(world.server.start)
+    with world.excuses.away():
+        _upset(world, "kill-postgres")
+        await asyncio.to_thread(world.server.kill9)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await asyncio.to_thread(world.server.start)
     return f"away for {seconds:.1f} s"
 
 
@@ -166,12 +168,6 @@ async def terminate_connections(world: World, _: Random) -> str:
 
 async def migrate(world: World, rng: Random) -> str:
     """The next version of the schema comes while this one's programs run; they go on, new ones are refused."""
-    async with world.transactions.alone():
-        await _migrate(world, rng)
-    return "older programs were refused at their start"
-
-
-async def _migrate(world: World, rng: Random) -> None:
     world.is_migrated = True
     try:
         with world.excuses.away():
@@ -184,6 +180,7 @@ async def _migrate(world: World, rng: Random) -> None:
         with world.excuses.away():
             await _patiently(world.database.shrink)
         world.is_migrated = False
+    return "older programs were refused at their start"
 
 
 async def _start_refused(world: World) -> tuple[int | None, str]:
@@ -410,7 +407,7 @@ FAULTS: Final = (
     Fault("kill-worker", "kill -9 of a worker", kill_worker),
     Fault("kill-submitter", "kill -9 of the submitter between commit and answer", kill_submitter),
     Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker),
-    Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY),
+    Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY, is_alone=True),
     Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, POSTGRES_ONLY),
     Fault("latency", "the network of one process slowed", slow_network, POSTGRES_ONLY),
     Fault("stall", "the network of a worker stalled for longer than its leases", stall_network, POSTGRES_ONLY),
@@ -421,14 +418,22 @@ FAULTS: Final = (
         "held-transaction",
         "a caller's transaction open for longer than the worker timeout",
         hold_transaction,
-        at_once=2,
+        at_once=4,
+        holds=True,
     ),
-    Fault("late-commit", "submits committed three sweep windows late", commit_late, POSTGRES_ONLY, at_once=3),
+    Fault(
+        "late-commit",
+        "submits committed three sweep windows late",
+        commit_late,
+        POSTGRES_ONLY,
+        at_once=6,
+        holds=True,
+    ),
     Fault("clock", "a clock jumped by an hour", jump_clock),
     Fault("server-clock", "PostgreSQL's clock jumped by five hours, and back", jump_server_clock, POSTGRES_ONLY),
     Fault("disk-full", "the disk full under SQLite", fill_store_disk, ("sqlite",)),
     Fault("log-disk-full", "the disk full under the log store", fill_log_disk),
-    Fault("migration", "two versions of the schema", migrate),
+    Fault("migration", "two versions of the schema", migrate, is_alone=True),
     Fault("memory", "memory pressure in a child process", press_memory),
 )
 BY_NAME: Final = {fault.name: fault for fault in FAULTS}

@@ -5,7 +5,9 @@ the whole file, and nobody can write: there the outage rule is what is tried, wi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -14,6 +16,7 @@ from chaos import scale, second
 from chaos.app import in_thread, on_loop
 from chaos.caller import BROKEN, PostgresCaller, SQLiteCaller
 from chaos.databases import Away, SQLiteDatabase
+from chaos.history import Trouble
 from chaos.world import World
 from holdfast.core.commands import NewJob
 
@@ -31,15 +34,14 @@ async def hold_transaction(world: World, rng: Random) -> str:
     seconds, key, commits = rng.uniform(*scale.HELD_SECONDS), f"held-{rng.getrandbits(48):x}", rng.random() < 0.6
     if isinstance(world.database, SQLiteDatabase):
         return await _hold_file(world, seconds=seconds, key=key, is_committed=commits)
-    async with world.transactions.shared():
-        running = await _newest(world, "running", DEPENDENCIES + 1)
-        ready = await _newest(world, "ready", 1)
-        cancelled = ready[0] if ready and rng.random() < 0.5 else running[0]
-        await _all_of(
-            lambda: _submit_after(world, running[1:], seconds=seconds, is_committed=commits),
-            lambda: _submit_with_key(world, key, seconds=seconds, is_committed=not commits),
-            lambda: _cancel(world, cancelled, seconds=seconds, is_committed=rng.random() < 0.6),
-        )
+    running = await _newest(world, "running", DEPENDENCIES + 1)
+    ready = await _newest(world, "ready", 1)
+    cancelled = ready[0] if ready and rng.random() < 0.5 else running[0]
+    await _all_of(
+        lambda: _submit_after(world, running[1:], seconds=seconds, is_committed=commits),
+        lambda: _submit_with_key(world, key, seconds=seconds, is_committed=not commits),
+        lambda: _cancel(world, cancelled, seconds=seconds, is_committed=rng.random() < 0.6),
+    )
     return f"three transactions for {seconds:.1f} s"
 
 
@@ -51,8 +53,7 @@ async def commit_late(world: World, rng: Random) -> str:
         *(in_thread.options(delay=delay).call().new_job() for delay in delays),
     ]
     rng.shuffle(jobs)
-    async with world.transactions.shared():
-        await _all_of(lambda: _submit(world, jobs, seconds=scale.LATE_COMMIT_SECONDS, is_committed=True))
+    await _all_of(lambda: _submit(world, jobs, seconds=scale.LATE_COMMIT_SECONDS, is_committed=True))
     return f"{len(jobs)} jobs {scale.LATE_COMMIT_SECONDS:.0f} s late"
 
 
@@ -61,7 +62,7 @@ async def commit_late(world: World, rng: Random) -> str:
 
 async def _submit_after(world: World, running: Sequence[UUID], *, seconds: float, is_committed: bool) -> None:
     jobs = [on_loop.options(after=list(running)).call().new_job()]
-    with world.excuses.locked(running):
+    with _locked(world, running):
         await _submit(world, jobs, seconds=seconds, is_committed=is_committed)
 
 
@@ -95,13 +96,25 @@ async def _submit(world: World, jobs: Sequence[NewJob], *, seconds: float, is_co
 
 async def _cancel(world: World, job_id: UUID, *, seconds: float, is_committed: bool) -> None:
     number = world.callers.begin("cancel", [job_id])
-    with world.excuses.locked([job_id]):
+    with _locked(world, [job_id]):
         async with PostgresCaller.opened(world.database.url) as caller:
             is_anything = await caller.cancel(job_id)
             await asyncio.sleep(seconds)
             await caller.end(is_committed=is_committed)
     if is_anything:
         world.callers.end(number, is_committed=is_committed)
+
+
+@contextmanager
+def _locked(world: World, job_ids: Sequence[UUID]) -> Iterator[None]:
+    began_at = time.monotonic()
+    try:
+        with world.excuses.locked(job_ids):
+            yield
+    finally:
+        ended_at = time.monotonic()
+        trouble = Trouble(fault="held-transaction", began_at=began_at, ended_at=ended_at, locked=tuple(job_ids))
+        world.troubles.append(trouble)
 
 
 async def _hold_file(world: World, *, seconds: float, key: str, is_committed: bool) -> str:

@@ -73,6 +73,8 @@ class Audit:
     token: UUID | None
     version: int | None = None
     said: str | None = None
+    at: float = field(default=0.0, compare=False)
+    """By the monotonic clock that all processes of the machine share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,8 @@ class Trouble:
     """The worker's process that was stopped, and could tell nobody anything."""
     is_upset: bool = False
     """The store itself forgot claims that it had answered, or ended leases early, when it began."""
+    locked: tuple[UUID, ...] = ()
+    """The jobs whose rows a caller's transaction held: their leases could not be extended."""
     cut_off: tuple[UUID, ...] = ()
     """The jobs whose holder died, or could not be reached, when it began."""
 

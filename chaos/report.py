@@ -12,6 +12,7 @@ from benchmarks.report import versions
 from chaos.checker import REQUIRED, TITLES
 from chaos.faults import FAULTS
 from chaos.history import Answer
+from chaos.recovery import Recovery
 from chaos.run import HELD_LEASES, Outcome
 
 REPOSITORY: Final = Path(__file__).parents[1]
@@ -91,20 +92,20 @@ class Report:
         return rows
 
     def fault_rows(self) -> list[tuple[str, ...]]:
-        columns = ("fewest leases held", "run twice, longest", "recovery, p50 and max")
+        columns = ("fewest leases held", "run twice, longest", "lease ended, p50 and max", "started again, p50 and max")
         rows = [("fault", *(outcome.store for outcome in self.outcomes), *columns)]
         for fault in FAULTS:
             counts = [outcome.strikes[fault.name] for outcome in self.outcomes]
             if any(counts):
                 fewest = min(outcome.fewest_held.get(fault.name, 10**9) for outcome in self.outcomes)
-                named = (str(fewest), self._doubles(fault.name), self._recovery(fault.name))
+                named = (str(fewest), self._doubles(fault.name), *self._recovery(fault.name))
                 rows.append((fault.about, *(str(count or "–") for count in counts), *named))
         return rows
 
-    def _recovery(self, fault: str) -> str:
-        """From the strike to the next start of a job whose holder was gone."""
-        found = sorted(seconds for one in self.outcomes for seconds in one.verdict.recoveries.get(fault, ()))
-        return f"{median(found):.1f} s, {found[-1]:.1f} s" if found else "–"
+    def _recovery(self, fault: str) -> tuple[str, str]:
+        """Of jobs whose holder was gone, from the strike on."""
+        found = [recovery for one in self.outcomes for recovery in one.verdict.recoveries.get(fault, ())]
+        return _spread([one.reclaimed_seconds for one in found]), _spread([one.started_seconds for one in found])
 
     def _doubles(self, fault: str) -> str:
         """How many jobs ran twice at once after such a fault, and for how long at the most."""
@@ -161,12 +162,22 @@ class Report:
 
 
 def _pinned(outcome: Outcome) -> str:
-    return "–" if outcome.pinned_seconds is None else f"{100 * outcome.pinned_seconds / outcome.seconds:.0f}"
+    return "–" if outcome.pinned_part is None else f"{100 * outcome.pinned_part:.0f}"
 
 
-def _recovery_data(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.1f} s, {max(seconds):.1f} s" if seconds else "–"
+
+
+def _recovery_data(recoveries: Mapping[str, Sequence[Recovery]]) -> dict[str, dict[str, float]]:
     return {
-        fault: {"jobs": len(found), "p50_seconds": round(median(found), 2), "max_seconds": round(max(found), 2)}
+        fault: {
+            "jobs": len(found),
+            "reclaimed_p50_seconds": round(median(one.reclaimed_seconds for one in found), 2),
+            "reclaimed_max_seconds": round(max(one.reclaimed_seconds for one in found), 2),
+            "started_p50_seconds": round(median(one.started_seconds for one in found), 2),
+            "started_max_seconds": round(max(one.started_seconds for one in found), 2),
+        }
         for fault, found in recoveries.items()
     }
 
@@ -189,7 +200,7 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
         "overdue_seconds": round(verdict.overdue_seconds, 2),
         "looks": outcome.looks,
         "recovery": _recovery_data(verdict.recoveries),
-        "pinned_seconds": outcome.pinned_seconds and round(outcome.pinned_seconds),
+        "pinned_part": outcome.pinned_part and round(outcome.pinned_part, 3),
         "refused": verdict.refused,
         "duplicates": dict(verdict.duplicates),
         "duplicates_per_million": round(verdict.duplicates_per_million, 1),

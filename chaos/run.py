@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from signal import SIGUSR2
@@ -60,8 +61,8 @@ class Outcome:
     fewest_held: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    pinned_seconds: float | None = None
-    """For how long a snapshot was held; None where there is no such thing."""
+    pinned_part: float | None = None
+    """Of the time until everything had ended, with a snapshot held; None where there is no such thing."""
     looks: int = 0
     """Of the watch."""
 
@@ -77,6 +78,7 @@ class Run:
         self._say = say
         self._started = time.monotonic()
         self._turns = {name: asyncio.Semaphore(fault.at_once) for name, fault in BY_NAME.items()}
+        self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._watcher = Watcher(world.database, world.excuses, world.services)
         self.strikes: Counter[str] = Counter()
         self.idle_strikes: Counter[str] = Counter()
@@ -114,39 +116,41 @@ class Run:
         await self._watcher.stop()
 
     async def _strike_all(self, strikes: Sequence[Strike]) -> None:
-        room = asyncio.Semaphore(MAX_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for strike in strikes:
                 await self._until(strike.at_seconds)
-                if BY_NAME[strike.fault].at_once > 1:
-                    group.create_task(self._strike(strike))
-                    continue
-                await room.acquire()
-                task = group.create_task(self._strike(strike))
-                task.add_done_callback(lambda _: room.release())
+                group.create_task(self._strike_in_turn(strike))
 
     async def _until(self, at_seconds: float) -> None:
         while time.monotonic() - self._started < at_seconds:
             self._note_enough()
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _strike(self, strike: Strike) -> None:
-        fault, world = BY_NAME[strike.fault], self._world
+    async def _strike_in_turn(self, strike: Strike) -> None:
+        fault, transactions = BY_NAME[strike.fault], self._world.transactions
         # Two of most kinds at once would heal each other too early.
         async with self._turns[fault.name]:
-            for _ in range(STRIKE_TRIES):
-                held = await self._until_held(HELD_SECONDS)
-                began_at = time.monotonic()
-                try:
-                    what = await fault.strike(world, Random(strike.seed))
-                    world.troubles.append(Trouble(fault=fault.name, began_at=began_at, ended_at=time.monotonic()))
-                    break
-                except TimeoutError:
-                    # Another fault may have kept what is to be struck from being there.
-                    continue
-            else:
-                world.problems.append(f"{fault.name} found nothing to strike")
-                return
+            if fault.holds:
+                async with transactions.shared():
+                    return await self._strike(strike)
+            async with transactions.alone() if fault.is_alone else nullcontext(), self._room:
+                return await self._strike(strike)
+
+    async def _strike(self, strike: Strike) -> None:
+        fault, world = BY_NAME[strike.fault], self._world
+        for _ in range(STRIKE_TRIES):
+            held = await self._until_held(HELD_SECONDS)
+            began_at = time.monotonic()
+            try:
+                what = await fault.strike(world, Random(strike.seed))
+                world.troubles.append(Trouble(fault=fault.name, began_at=began_at, ended_at=time.monotonic()))
+                break
+            except TimeoutError:
+                # Another fault may have kept what is to be struck from being there.
+                continue
+        else:
+            world.problems.append(f"{fault.name} found nothing to strike")
+            return
         if held >= HELD_LEASES:
             self.strikes[fault.name] += 1
             self.fewest_held[fault.name] = min(held, self.fewest_held.get(fault.name, held))
@@ -200,6 +204,6 @@ async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
             fewest_held=one.fewest_held,
             problems=world.problems,
             seconds=time.monotonic() - started,
-            pinned_seconds=world.snapshot.held_seconds if world.snapshot is not None else None,
+            pinned_part=world.snapshot.held_part if world.snapshot is not None else None,
             looks=one.looks,
         )

@@ -21,9 +21,17 @@ class PinnedSnapshot:
     def __init__(self, url: str) -> None:
         self._url = url
         self._task: asyncio.Task[None] | None = None
-        self.held_seconds = 0.0
+        self._held_seconds = 0.0
+        self._started_at = self._released_at = 0.0
+
+    @property
+    def held_part(self) -> float:
+        """Of the time from the start to the release."""
+        seconds = self._released_at - self._started_at
+        return self._held_seconds / seconds if seconds > 0 else 0.0
 
     def start(self) -> None:
+        self._started_at = time.monotonic()
         self._task = asyncio.create_task(self._hold())
 
     async def release(self) -> None:
@@ -31,6 +39,7 @@ class PinnedSnapshot:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+            self._released_at = time.monotonic()
 
     async def _hold(self) -> None:
         while True:
@@ -45,6 +54,6 @@ class PinnedSnapshot:
             while not connection.is_closed():
                 began = time.monotonic()
                 await asyncio.sleep(LOOK_SECONDS)
-                self.held_seconds += time.monotonic() - began
+                self._held_seconds += time.monotonic() - began
         finally:
             connection.terminate()

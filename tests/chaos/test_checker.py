@@ -23,6 +23,7 @@ from chaos.history import (
     Trouble,
 )
 from chaos.ledger import Entry, Kind
+from chaos.recovery import Recovery
 
 
 @dataclass
@@ -317,6 +318,17 @@ def test_what_could_not_be_stopped_is_counted_apart() -> None:
     assert excused(pauses_at=101.0) == "without a sign of life for a while"
     assert excused(trouble(101.0, frozen=7)) == "of a worker that was stopped"
     assert excused(trouble(101.0, is_upset=True)) == "whose lease the store forgot or ended early"
+    assert excused(trouble(101.0, locked=(uuid4(),))) is None
+
+
+def test_a_lease_that_could_not_be_extended_is_counted_apart(story: Story) -> None:
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=104.0)
+    run_for(story, job_id, start=103.0, stop=103.5)
+    trouble = Trouble(fault="held-transaction", began_at=101.0, ended_at=103.0, locked=(job_id,))
+    (double,) = check(replace(story.history(), troubles=[trouble])).doubles
+    assert double.excuse is not None
+    assert "held its row" in double.excuse
 
 
 def test_a_double_is_put_down_to_the_fault_before_it(story: Story) -> None:
@@ -433,5 +445,8 @@ def test_recovery_is_from_the_strike_to_the_next_start_under_another_lease(story
     run_for(story, unharmed, start=100.0, stop=101.0)
     run_for(story, job_id, start=104.5, stop=105.0)
     run_for(story, job_id, start=109.0, stop=110.0)
+    story.audit.append(Audit(98, LeaseEvent.BORN, job_id, token := uuid4(), 1, at=100.0))
+    story.audit.append(Audit(99, LeaseEvent.DIED, job_id, token, 1, at=103.0))
     trouble = Trouble(fault="kill-worker", began_at=101.0, ended_at=101.0, cut_off=(job_id, unharmed))
-    assert check(replace(story.history(), troubles=[trouble])).recoveries == {"kill-worker": [3.5]}
+    verdict = check(replace(story.history(), troubles=[trouble]))
+    assert verdict.recoveries == {"kill-worker": [Recovery(reclaimed_seconds=2.0, started_seconds=3.5)]}
