@@ -1,11 +1,20 @@
-"""Looks at the tables a few times a second, and tells the watch what it saw."""
+"""Looks at the tables a few times a second, and tells the watch what it saw.
+
+The proxies live in the same process. So a look that takes long, because many jobs wait, is followed by a longer rest.
+"""
 
 import asyncio
 import contextlib
+import time
+from typing import Final
 
 from chaos.databases import Away, Database
 from chaos.excuses import Excuses
 from chaos.overdue import LOOK_SECONDS, Service, Watch
+
+REST_PART: Final = 3.0
+"""So many times as long as the look took."""
+LONGEST_REST_SECONDS: Final = 0.8
 
 
 class Watcher:
@@ -25,9 +34,11 @@ class Watcher:
 
     async def _run(self) -> None:
         while True:
+            began = time.monotonic()
             # A store that does not answer leaves a gap, which the watch sees.
             with contextlib.suppress(Away):
                 before = self._excuses.now()
                 look = await asyncio.to_thread(self._database.look)
-                self.watch.look(look, before.joined(self._excuses.now()))
-            await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.to_thread(self.watch.look, look, before.joined(self._excuses.now()))
+            rest = REST_PART * (time.monotonic() - began)
+            await asyncio.sleep(min(max(LOOK_SECONDS, rest), LONGEST_REST_SECONDS))
