@@ -236,6 +236,8 @@ class World:
         if self.server_clock is not None:
             # What was to run a moment later, while the clock was ahead, is due only when it is ahead again.
             self.excuses.note_outage()
+            now = time.monotonic()
+            self.troubles.append(Trouble(fault="server-clock", began_at=now, ended_at=now, is_upset=True))
             self.server_clock.set(scale.SERVER_CLOCK_SECONDS + HEALED_CLOCK_SECONDS)
 
     async def clean_up(self) -> None:
