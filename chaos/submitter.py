@@ -126,7 +126,7 @@ class Submitter:
     def _any(self) -> Group:
         weights = {
             self._batch: 40,
-            self._second: 10,
+            self._second: 10 if self._load.has_second_app else 0,
             self._chain: 12,
             self._fan_in: 12,
             self._large_fan_ins: 1,
@@ -179,7 +179,7 @@ class Submitter:
         is_long = self._rng.random() < LONG_PART
         seconds = self._rng.uniform(*(scale.LONG_SECONDS if is_long else self._load.slow_seconds))
         (kind,) = self._rng.choices(("loop", "thread", "process"), weights=(50, 25, 25))
-        if self._rng.random() < SECOND_PART and kind != "process":
+        if self._load.has_second_app and self._rng.random() < SECOND_PART and kind != "process":
             slow = second.second_on_loop if kind == "loop" else second.second_in_thread
             return self._many([slow.call(seconds)], second.app)
         if kind == "loop":
