@@ -15,6 +15,13 @@ C9. A failover takes back what had not reached the standby, the witness's words 
     jobs that were lost with the primary of an asynchronous standby are counted apart (``forgotten``): those answered
     after the standby was held back and before it was promoted, and all of a group or none. A synchronous standby
     excuses nothing.
+C10. Keys: submits with the same key that were answered with different jobs, or of which more than one made its own.
+    A job that a key was answered with and that is not there is lost; one of a key whose transaction was rolled back is
+    a ghost.
+C11. Cancels: a job whose cancel was committed, and that failed instead of being cancelled or completed; one that was
+    cancelled although the cancel was rolled back.
+C12. Overdue: a job that stood past the time by which somebody was bound to move it (``overdue``).
+C13. Examination: what ``holdfast doctor`` finds in the database at the end.
 """
 
 from collections import Counter, defaultdict
@@ -27,10 +34,26 @@ from uuid import UUID
 from chaos import scale
 from chaos.doubles import Double, find_doubles
 from chaos.history import Answer, Failover, Group, History, LeaseEvent, SpentAttempt, StoredJob
+from chaos.recovery import Recovery, find_recoveries
 
 COMPLETED: Final = "COMPLETED"
+CANCELLED: Final = "CANCELLED"
 MAX_EXAMPLES: Final = 5
-REQUIRED: Final = ("lost", "stale", "overlapping", "double", "over_budget", "not_terminal", "early", "ghosts")
+FAILED: Final = ("FAILED", "DEAD_LETTER")
+REQUIRED: Final = (
+    "lost",
+    "stale",
+    "overlapping",
+    "double",
+    "over_budget",
+    "not_terminal",
+    "early",
+    "ghosts",
+    "keys",
+    "cancels",
+    "overdue",
+    "examination",
+)
 TITLES: Final = {
     "lost": "lost",
     "stale": "stale writes accepted",
@@ -40,6 +63,10 @@ TITLES: Final = {
     "not_terminal": "not terminal after healing and draining",
     "early": "run before what they wait for",
     "ghosts": "rejected, but there",
+    "keys": "keys that stand for more than one job",
+    "cancels": "cancels not heeded, or heeded though rolled back",
+    "overdue": "jobs past their bound",
+    "examination": "findings of `holdfast doctor`",
 }
 """Of what must be 0."""
 CRASHED: Final = "the database crashed and forgot the claim"
@@ -71,6 +98,10 @@ class Verdict:
     """Acknowledged jobs that were lost with the primary of an asynchronous standby."""
     doubles: list[Double] = field(default_factory=list)
     """Also of handlers that could not stop."""
+    overdue_seconds: float = 0.0
+    """The longest time that a job stood past its bound."""
+    recoveries: dict[str, list[Recovery]] = field(default_factory=dict)
+    """By fault, how long the jobs of a holder that was gone waited for their next start."""
 
     @property
     def holds(self) -> bool:
@@ -110,12 +141,19 @@ def check(history: History) -> Verdict:
     _find_early(history, verdict)
     _count_duplicates(history, verdict)
     _find_doubles(history, verdict)
+    _find_wrong_keys(history, verdict)
+    _find_wrong_cancels(history, verdict)
+    _find_overdue(history, verdict)
+    verdict.found["examination"] += history.examination
+    verdict.recoveries = find_recoveries(history.ledger, history.stored.audit, history.troubles)
     return verdict
 
 
 def _sort(history: History, verdict: Verdict) -> None:
     for group in history.groups:
         verdict.answers[group.answer] += len(group.job_ids)
+    for keyed in history.keyed:
+        verdict.answers[keyed.answer] += len(keyed.tried)
     verdict.jobs = len(history.stored.jobs)
     verdict.states.update(job.state or job.places[0] for job in history.stored.jobs.values() if job.places)
     verdict.attempts = sum(entry.event == "start" for entry in history.ledger)
@@ -259,6 +297,48 @@ def _count_duplicates(history: History, verdict: Verdict) -> None:
 def _find_doubles(history: History, verdict: Verdict) -> None:
     verdict.doubles = list(find_doubles(history.ledger, history.troubles))
     verdict.found["double"] += [str(one) for one in verdict.doubles if one.excuse is None]
+
+
+def _find_wrong_keys(history: History, verdict: Verdict) -> None:
+    jobs = history.stored.jobs
+    answered: defaultdict[str, set[tuple[UUID, ...]]] = defaultdict(set)
+    made: defaultdict[str, set[tuple[UUID, ...]]] = defaultdict(set)
+    for keyed in history.keyed:
+        there = [job_id for job_id in keyed.tried if job_id in jobs]
+        if there:
+            made[keyed.key].add(keyed.tried)
+        if 0 < len(there) < len(keyed.tried):
+            verdict.found["lost"].append(f"of the jobs of key {keyed.key} only {len(there)} are there")
+        if keyed.answer is Answer.REJECTED:
+            verdict.found["ghosts"] += [str(job_id) for job_id in there]
+        elif keyed.answer is Answer.ACKNOWLEDGED:
+            answered[keyed.key].add(keyed.answered)
+    for key in answered.keys() | made.keys():
+        stands_for = answered[key] | made[key]
+        if len(stands_for) > 1:
+            verdict.found["keys"].append(f"{key} stands for {len(stands_for)} submits")
+        for ids in answered[key]:
+            lost = [job_id for job_id in ids if job_id not in jobs]
+            verdict.found["lost"] += [f"{job_id} was acknowledged for key {key}" for job_id in lost]
+
+
+def _find_wrong_cancels(history: History, verdict: Verdict) -> None:
+    jobs = history.stored.jobs
+    waiting = {edge.child for edge in history.stored.edges}
+    wanted = {cancel.job_id for cancel in history.cancels if cancel.answer is not Answer.REJECTED}
+    for cancel in history.cancels:
+        state = jobs[cancel.job_id].state if cancel.job_id in jobs else None
+        if cancel.answer is Answer.ACKNOWLEDGED and state in FAILED:
+            verdict.found["cancels"].append(f"{cancel.job_id} was to be cancelled, and is {state}")
+        # What it waits for may have been cancelled, and it with that.
+        is_nobodys = cancel.job_id not in wanted and cancel.job_id not in waiting
+        if cancel.answer is Answer.REJECTED and state == CANCELLED and is_nobodys:
+            verdict.found["cancels"].append(f"{cancel.job_id} was cancelled by a transaction that was rolled back")
+
+
+def _find_overdue(history: History, verdict: Verdict) -> None:
+    verdict.found["overdue"] += [str(one) for one in sorted(history.overdue, key=lambda one: -one.seconds)]
+    verdict.overdue_seconds = max((one.seconds for one in history.overdue), default=0.0)
 
 
 def _superfluous(tokens: list[UUID], job: StoredJob | None) -> Iterator[UUID]:

@@ -4,10 +4,9 @@ Everything here goes to the database by itself, around the store's code and arou
 """
 
 import asyncio
-import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,7 +14,10 @@ from uuid import UUID
 
 import psycopg
 
-from chaos.history import Audit, Edge, LeaseEvent, SpentAttempt, Stored, StoredJob
+from chaos import scale
+from chaos.history import Stored
+from chaos.overdue import Look, Seen, Standing
+from chaos.reading import put_right, seconds_of, stored_of, uuid_of
 from holdfast.stores.postgres import migrate
 from holdfast.stores.sqlite import SQLiteStore
 from tests.servers import PostgresPair, PostgresServer
@@ -27,7 +29,21 @@ OPEN_PLACES: Final = ("ready", "waiting", "running", "mark")
 GROWING: Final = ("job", "ready", "running", "ended")
 """The tables that the next version of the schema adds a column to."""
 HOLDERS: Final = "SELECT w.name, count(*) FROM {0}running r JOIN {0}worker w ON w.id = r.owner GROUP BY w.name"
+HELD: Final = (
+    "SELECT j.id FROM {0}running r JOIN {0}worker w ON w.id = r.owner JOIN {0}job j ON j.seq = r.job WHERE w.name = {1}"
+)
+NEWEST: Final = "SELECT j.id FROM {0}{1} r JOIN {0}job j ON j.seq = r.job ORDER BY {2} DESC LIMIT {3}"
+CLAIMS: Final = (
+    "SELECT j.queue, j.type, count(*), max(a.number) FROM {0} a JOIN {1}job j ON j.seq = a.job "
+    "WHERE a.event = 'born' AND a.number > {2} GROUP BY j.queue, j.type"
+)
 VERSION: Final = "holdfast.schema_version"
+WORKERS: Final = "SELECT id, name, {0}, is_lost FROM {1}worker"
+ORDERS: Final = {"running": "r.started_at", "ready": "r.place"}
+WATCH_POSTGRES: Final = (SQL / "watch_postgres.sql").read_text(encoding="utf-8")
+WATCH_SQLITE: Final = (SQL / "watch_sqlite.sql").read_text(encoding="utf-8")
+CALLERS: Final = "chaos-caller"
+"""The name of connections that are not ended with all the others: somebody else's own transactions."""
 NEXT_VERSION: Final = "9999"
 WATCH_SECONDS: Final = 2
 
@@ -50,8 +66,24 @@ class Database(Protocol):
         """How many leases each worker holds, by its name."""
         ...
 
+    def held_by(self, worker: str) -> list[UUID]:
+        """The jobs that workers of this name have leases of."""
+        ...
+
+    def newest(self, place: str, count: int) -> list[UUID]:
+        """The jobs that came last into "running" or "ready"."""
+        ...
+
+    def look(self) -> Look:
+        """Every job that has not ended, as the watch wants it."""
+        ...
+
     def open_jobs(self) -> int:
         """Jobs that have not ended."""
+        ...
+
+    def clean_up(self) -> None:
+        """After everything was healed: what somebody's old snapshot has kept may go."""
         ...
 
     def accepted(self) -> int: ...
@@ -71,6 +103,8 @@ class PostgresDatabase:
         self.database = server.create_database()
         self.url = server.url(self.database)
         self._version = ""
+        self._about = time.time()
+        self._seen_claims = 0
 
     async def create(self) -> None:
         await migrate.upgrade(self.url)
@@ -105,6 +139,25 @@ class PostgresDatabase:
         with self._connect() as connection:
             return dict(_rows(connection, HOLDERS.format("holdfast.")))
 
+    def held_by(self, worker: str) -> list[UUID]:
+        with self._connect() as connection:
+            return [job_id for (job_id,) in _rows(connection, HELD.format("holdfast.", f"'{worker}'"))]
+
+    def newest(self, place: str, count: int) -> list[UUID]:
+        text = NEWEST.format("holdfast.", place, ORDERS[place], count)
+        with self._connect() as connection:
+            return [job_id for (job_id,) in _rows(connection, text)]
+
+    def look(self) -> Look:
+        with self._connect() as connection:
+            connection.execute(f"SET statement_timeout = {WATCH_SECONDS * 1000}".encode())
+            claims = _rows(connection, CLAIMS.format("chaos.audit", "holdfast.", self._seen_claims))
+            ((now,),) = _rows(connection, "SELECT extract(epoch FROM clock_timestamp())::float8")
+            jobs = _rows(connection, WATCH_POSTGRES)
+            workers = _rows(connection, WORKERS.format("extract(epoch FROM seen_at)::float8", "holdfast."))
+        self._seen_claims = max((number for *_, number in claims), default=self._seen_claims)
+        return _look(now, claims, jobs, workers)
+
     def open_jobs(self) -> int:
         parts = " + ".join(f"(SELECT count(*) FROM holdfast.{place})" for place in OPEN_PLACES)
         return self._number(f"SELECT {parts}")
@@ -116,7 +169,8 @@ class PostgresDatabase:
         """Of everybody but us; returns how many."""
         return self._number(
             "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' "
+            f"AND application_name <> '{CALLERS}'"
         )
 
     def grow(self) -> None:
@@ -134,23 +188,42 @@ class PostgresDatabase:
 
     def read(self) -> Stored:
         with self._connect() as connection:
-            return _stored(
+            return stored_of(
                 ids=dict(_rows(connection, "SELECT seq, id FROM holdfast.job")),
                 budgets=dict(_rows(connection, "SELECT seq, max_attempts FROM holdfast.job")),
                 places={place: _rows(connection, f"SELECT job FROM holdfast.{place}") for place in PLACES},
-                ended=_rows(
-                    connection,
-                    "SELECT job, state, attempt, last_token, convert_from(result, 'UTF8'), "
-                    "extract(epoch FROM started_at), extract(epoch FROM completed_at) FROM holdfast.ended",
-                ),
-                attempts=_rows(
-                    connection,
-                    "SELECT job, number, token, extract(epoch FROM started_at), extract(epoch FROM ended_at), failure, "
-                    "is_ended_by_holder FROM holdfast.attempt",
-                ),
-                audit=_rows(connection, "SELECT number, event, job, token, version, said FROM chaos.audit"),
+                ended=[
+                    (job, state, attempt, token, result, self._put_right(started_at), self._put_right(completed_at))
+                    for job, state, attempt, token, result, started_at, completed_at in _rows(
+                        connection,
+                        "SELECT job, state, attempt, last_token, convert_from(result, 'UTF8'), "
+                        "extract(epoch FROM started_at), extract(epoch FROM completed_at) FROM holdfast.ended",
+                    )
+                ],
+                attempts=[
+                    (job, number, token, self._put_right(started_at), self._put_right(ended_at), failure, by_holder)
+                    for job, number, token, started_at, ended_at, failure, by_holder in _rows(
+                        connection,
+                        "SELECT job, number, token, extract(epoch FROM started_at), extract(epoch FROM ended_at), "
+                        "failure, is_ended_by_holder FROM holdfast.attempt",
+                    )
+                ],
+                audit=[
+                    (*row, _monotonic(self._put_right(at)))
+                    for *row, at in _rows(
+                        connection,
+                        "SELECT number, event, job, token, version, said, extract(epoch FROM at)::float8 "
+                        "FROM chaos.audit",
+                    )
+                ],
                 edges=_rows(connection, "SELECT child, parent FROM holdfast.edge"),
             )
+
+    def _put_right(self, seconds: float | None) -> float | None:
+        return put_right(seconds, about=self._about, jump_seconds=scale.SERVER_CLOCK_SECONDS)
+
+    def clean_up(self) -> None:
+        self._execute("VACUUM ANALYZE")
 
 
 def _rows(connection: psycopg.Connection[tuple[Any, ...]], text: str) -> list[tuple[Any, ...]]:
@@ -160,9 +233,12 @@ def _rows(connection: psycopg.Connection[tuple[Any, ...]], text: str) -> list[tu
 class SQLiteDatabase:
     name = "SQLite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, now: Callable[[], float] = time.time) -> None:
+        """``now``: the clock of those who write there."""
         self.path = path
         self.url = f"sqlite:///{path}"
+        self.now = now
+        self._seen_claims = 0
 
     async def create(self) -> None:
         store = SQLiteStore(self.path)
@@ -189,6 +265,33 @@ class SQLiteDatabase:
     def holders(self) -> dict[str, int]:
         with self._connect() as connection:
             return dict(connection.execute(HOLDERS.format("holdfast_")).fetchall())
+
+    def held_by(self, worker: str) -> list[UUID]:
+        with self._connect() as connection:
+            rows = connection.execute(HELD.format("holdfast_", f"'{worker}'")).fetchall()
+        return [UUID(bytes=job_id) for (job_id,) in rows]
+
+    def newest(self, place: str, count: int) -> list[UUID]:
+        with self._connect() as connection:
+            rows = connection.execute(NEWEST.format("holdfast_", place, ORDERS[place], count)).fetchall()
+        return [UUID(bytes=job_id) for (job_id,) in rows]
+
+    def look(self) -> Look:
+        with self._connect() as connection:
+            claims = connection.execute(CLAIMS.format("chaos_audit", "holdfast_", self._seen_claims)).fetchall()
+            jobs = connection.execute(WATCH_SQLITE).fetchall()
+            now = self.now()
+            workers = connection.execute(WORKERS.format("seen_at / 1e6", "holdfast_")).fetchall()
+        self._seen_claims = max((number for *_, number in claims), default=self._seen_claims)
+        return _look(
+            now,
+            claims,
+            [(uuid_of(row[0]), *row[1:7], uuid_of(row[7]), row[8]) for row in jobs],
+            [(uuid_of(row[0]), *row[1:]) for row in workers],
+        )
+
+    def clean_up(self) -> None:
+        """There is nothing to clean up here: the file keeps no rows for old snapshots."""
 
     def open_jobs(self) -> int:
         return self._number("SELECT " + " + ".join(f"(SELECT count(*) FROM holdfast_{place})" for place in OPEN_PLACES))
@@ -221,92 +324,66 @@ class SQLiteDatabase:
             def rows(text: str) -> list[tuple[Any, ...]]:
                 return connection.execute(text).fetchall()
 
-            return _stored(
+            return stored_of(
                 ids={seq: UUID(bytes=job_id) for seq, job_id in rows("SELECT seq, id FROM holdfast_job")},
                 budgets=dict(rows("SELECT seq, max_attempts FROM holdfast_job")),
                 places={place: rows(f"SELECT job FROM holdfast_{place}") for place in PLACES},
                 ended=[
-                    (job, state, attempt, _uuid(token), result, _seconds(started_at), _seconds(completed_at))
+                    (job, state, attempt, uuid_of(token), result, seconds_of(started_at), seconds_of(completed_at))
                     for job, state, attempt, token, result, started_at, completed_at in rows(
                         "SELECT job, state, attempt, last_token, CAST(result AS TEXT), started_at, completed_at "
                         "FROM holdfast_ended"
                     )
                 ],
                 attempts=[
-                    (job, number, _uuid(token), _seconds(started_at), _seconds(ended_at), failure, by_holder)
+                    (job, number, uuid_of(token), seconds_of(started_at), seconds_of(ended_at), failure, by_holder)
                     for job, number, token, started_at, ended_at, failure, by_holder in rows(
                         "SELECT job, number, token, started_at, ended_at, failure, is_ended_by_holder "
                         "FROM holdfast_attempt"
                     )
                 ],
                 audit=[
-                    (number, event, job, _uuid(token), version, said)
-                    for number, event, job, token, version, said in rows(
-                        "SELECT number, event, job, token, version, said FROM chaos_audit"
+                    (number, event, job, uuid_of(token), version, said, _monotonic(at))
+                    for number, event, job, token, version, said, at in rows(
+                        "SELECT number, event, job, token, version, said, at FROM chaos_audit"
                     )
                 ],
                 edges=rows("SELECT child, parent FROM holdfast_edge"),
             )
 
 
-def _uuid(data: bytes | None) -> UUID | None:
-    return None if data is None else UUID(bytes=data)
+def _monotonic(seconds: float | None) -> float:
+    """A time of the machine's own clock, which does not jump while this runs."""
+    assert seconds is not None
+    return seconds - time.time() + time.monotonic()
 
 
-def _seconds(microseconds: int | None) -> float | None:
-    return None if microseconds is None else microseconds / 1e6
-
-
-def _stored(
-    *,
-    ids: Mapping[int, UUID],
-    budgets: Mapping[int, int],
-    places: Mapping[str, Sequence[tuple[Any, ...]]],
-    ended: Sequence[tuple[Any, ...]],
-    attempts: Sequence[tuple[Any, ...]],
-    audit: Sequence[tuple[Any, ...]],
-    edges: Sequence[tuple[Any, ...]],
-) -> Stored:
-    where: defaultdict[int, list[str]] = defaultdict(list)
-    for place, rows in places.items():
-        for (seq,) in rows:
-            where[seq].append(place)
-    ends = {row[0]: row[1:] for row in ended}
-    return Stored(
-        jobs={job_id: _job(job_id, budgets[seq], tuple(where[seq]), ends.get(seq)) for seq, job_id in ids.items()},
-        attempts=[_attempt(ids, row) for row in attempts],
-        audit=[Audit(row[0], LeaseEvent(row[1]), ids[row[2]], *row[3:]) for row in audit],
-        edges=[Edge(ids[child], ids[parent]) for child, parent in edges],
-    )
-
-
-def _job(job_id: UUID, budget: int, places: tuple[str, ...], end: tuple[Any, ...] | None) -> StoredJob:
-    if end is None:
-        return StoredJob(id=job_id, max_attempts=budget, places=places)
-    state, attempt, token, result, started_at, ended_at = end
-    return StoredJob(
-        id=job_id,
-        max_attempts=budget,
-        places=places,
-        state=state,
-        attempt=attempt,
-        token=token,
-        result=result,
-        started_at=None if started_at is None else float(started_at),
-        ended_at=float(ended_at),
-    )
-
-
-def _attempt(ids: Mapping[int, UUID], row: tuple[Any, ...]) -> SpentAttempt:
-    seq, number, token, started_at, ended_at, failure, is_ended_by_holder = row
-    words = json.loads(failure)
-    return SpentAttempt(
-        job_id=ids[seq],
-        number=number,
-        token=token,
-        started_at=float(started_at),
-        ended_at=float(ended_at),
-        code=words.get("code") or "",
-        message=words.get("message") or "",
-        is_ended_by_holder=bool(is_ended_by_holder),
+def _look(
+    now: float,
+    claims: Sequence[tuple[Any, ...]],
+    jobs: Sequence[tuple[Any, ...]],
+    workers: Sequence[tuple[Any, ...]],
+) -> Look:
+    return Look(
+        at=time.monotonic(),
+        now=now,
+        jobs=[
+            Standing(
+                job_id=job_id,
+                type=name,
+                queue=queue,
+                state=state,
+                version=version,
+                place=place,
+                at=at,
+                owner=owner,
+                is_met=bool(is_met),
+            )
+            for job_id, name, queue, state, version, place, at, owner, is_met in jobs
+        ],
+        workers=[
+            Seen(id=worker_id, name=name, seen_at=seen_at, is_lost=bool(is_lost))
+            for worker_id, name, seen_at, is_lost in workers
+        ],
+        claims={(queue, name): count for queue, name, count, _ in claims},
     )

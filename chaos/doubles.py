@@ -7,7 +7,8 @@ D2. Where two attempts of a job overlap, the earlier one should have stopped. It
     - it ran in a thread, which can be asked to stop and not made to;
     - it showed no sign of life for longer than a handler may take to stop: its process was stopped, its loop blocked;
     - its worker's process was stopped meanwhile, so that nobody could tell it;
-    - the store forgot its claim in a crash, or ended its lease early because the clock jumped.
+    - the store forgot its claim in a crash, or ended its lease early because the clock jumped;
+    - a caller's transaction held its row, so that its lease could not be extended and ended in the moment it let go.
 
     What could not stop is counted apart.
 D3. An overlap is put down to the fault that began last before the job was started again.
@@ -102,6 +103,8 @@ def _excuse(attempt: Attempt, troubles: Sequence[Trouble]) -> str | None:
             continue
         if trouble.frozen == attempt.worker:
             return "of a worker that was stopped"
+        if attempt.job_id in trouble.locked:
+            return "whose lease could not be extended: a caller's transaction held its row"
         if trouble.is_upset:
             return "whose lease the store forgot or ended early"
     return None

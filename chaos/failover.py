@@ -52,9 +52,10 @@ async def _fail_over(world: World, fault: str, *, held_at: float | None) -> int:
     pair = _pair(world)
     leases = await world.count_held()
     killed_at = time.monotonic()
-    await asyncio.to_thread(pair.kill_primary)
     try:
-        await asyncio.to_thread(pair.promote)
+        with world.excuses.away():
+            await asyncio.to_thread(pair.kill_primary)
+            await asyncio.to_thread(pair.promote)
     finally:
         promoted_at = time.monotonic()
         world.troubles.append(Trouble(fault=fault, began_at=killed_at, ended_at=promoted_at, is_upset=True))

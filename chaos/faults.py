@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Final
+from uuid import UUID
 
 from chaos import scale
 from chaos.databases import Away, PostgresDatabase
 from chaos.disks import Disk
 from chaos.failover import fail_over, fail_over_synchronously
+from chaos.held import commit_late, hold_transaction
 from chaos.history import Trouble
 from chaos.processes import ROOT, Program, children_of, die_with_parent
-from chaos.proxy import Link
+from chaos.proxy import ClaimTrap, Link
 from chaos.world import World
 from holdfast.cli.exits import Exit
 
@@ -42,6 +44,12 @@ class Fault:
     strike: Callable[[World, Random], Awaitable[str]]
     stores: tuple[str, ...] = ("postgres", "sqlite")
     """``standby`` is PostgreSQL, too, with a standby."""
+    at_once: int = 1
+    """How many of its kind may strike at the same time."""
+    holds: bool = False
+    """It holds a transaction open for long. Such faults strike beside the others."""
+    is_alone: bool = False
+    """It would end or block every transaction that is held: it strikes while there is none."""
 
 
 # processes
@@ -49,7 +57,10 @@ class Fault:
 
 async def kill_worker(world: World, rng: Random) -> str:
     worker = await _running(world, rng)
+    held = await _held_by(world, worker)
+    began_at = time.monotonic()
     worker.signal(signal.SIGKILL)
+    _cut_off(world, "kill-worker", began_at, held)
     await worker.wait_ended()
     return worker.name
 
@@ -84,13 +95,17 @@ def _submits(world: World) -> bool:
 async def stop_worker(world: World, rng: Random) -> str:
     worker = await _running(world, rng)
     seconds = rng.uniform(*scale.STOP_SECONDS)
+    held = await _held_by(world, worker)
     began_at, pid = time.monotonic(), worker.pid
-    worker.signal(signal.SIGSTOP)
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        worker.signal(signal.SIGCONT)
-        world.troubles.append(Trouble(fault="stop-worker", began_at=began_at, ended_at=time.monotonic(), frozen=pid))
+    with world.excuses.impaired(worker.name):
+        worker.signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            worker.signal(signal.SIGCONT)
+            ended_at = time.monotonic()
+            world.troubles.append(Trouble(fault="stop-worker", began_at=began_at, ended_at=ended_at, frozen=pid))
+    _cut_off(world, "stop-worker", began_at, held)
     return f"{worker.name} for {seconds:.1f} s"
 
 
@@ -130,12 +145,13 @@ async def _starve(child: int) -> None:
 async def kill_postgres(world: World, rng: Random) -> str:
     assert world.server is not None
     seconds = rng.uniform(0.0, 1.5)
-    _upset(world, "kill-postgres")
-    await asyncio.to_thread(world.server.kill9)
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        await asyncio.to_thread(world.server.start)
+    with world.excuses.away():
+        _upset(world, "kill-postgres")
+        await asyncio.to_thread(world.server.kill9)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await asyncio.to_thread(world.server.start)
     return f"away for {seconds:.1f} s"
 
 
@@ -148,6 +164,7 @@ async def terminate_connections(world: World, _: Random) -> str:
     database = world.database
     assert isinstance(database, PostgresDatabase)
     count = await _patiently(database.terminate_connections)
+    world.excuses.note_outage()
     return f"{count} connections"
 
 
@@ -155,13 +172,15 @@ async def migrate(world: World, rng: Random) -> str:
     """The next version of the schema comes while this one's programs run; they go on, new ones are refused."""
     world.is_migrated = True
     try:
-        await _patiently(world.database.grow)
+        with world.excuses.away():
+            await _patiently(world.database.grow)
         code, words = await _start_refused(world)
         if code != Exit.WRONG or "chema" not in words:
             world.problems.append(f"a program of the old schema was not refused: exit {code}: {words[-300:]}")
         await asyncio.sleep(rng.uniform(0.2, 1.0))
     finally:
-        await _patiently(world.database.shrink)
+        with world.excuses.away():
+            await _patiently(world.database.shrink)
         world.is_migrated = False
     return "older programs were refused at their start"
 
@@ -204,22 +223,27 @@ async def _link(world: World, rng: Random, links: int) -> tuple[str, Link]:
 async def slow_network(world: World, rng: Random) -> str:
     name, link = await _link(world, rng, len(world.links))
     delay_seconds = rng.uniform(0.02, 0.3)
-    link.slow(delay_seconds)
-    try:
-        await asyncio.sleep(rng.uniform(2.0, 4.0))
-    finally:
-        link.slow(0.0)
+    with world.excuses.impaired(name):
+        link.slow(delay_seconds)
+        try:
+            await asyncio.sleep(rng.uniform(2.0, 4.0))
+        finally:
+            link.slow(0.0)
     return f"{delay_seconds * 1000:.0f} ms each way for {name}"
 
 
 async def stall_network(world: World, rng: Random) -> str:
     name, link = await _link(world, rng, len(world.workers))
     seconds = rng.uniform(*scale.STALL_SECONDS)
-    link.stall()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        link.resume()
+    held = await _held_by(world, _worker(world, name))
+    began_at = time.monotonic()
+    with world.excuses.impaired(name):
+        link.stall()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            link.resume()
+    _cut_off(world, "stall", began_at, held)
     return f"{name} for {seconds:.1f} s"
 
 
@@ -230,7 +254,38 @@ async def reset_network(world: World, rng: Random) -> str:
 
 async def cut_network(world: World, rng: Random) -> str:
     name, link = await _link(world, rng, len(world.links))
-    return f"{link.cut()} connections of {name}"
+    with world.excuses.impaired(name):
+        return f"{link.cut()} connections of {name}"
+
+
+async def lose_claim(world: World, rng: Random) -> str:
+    """A claim is lost on its way, there or back, and its worker ends before it can ask again."""
+    end = rng.choice((signal.SIGTERM, signal.SIGKILL))
+    delivered = asyncio.Event()
+    if is_answer_lost := rng.random() < 0.5:
+        delivered.set()
+    name, link = await _link(world, rng, len(world.workers))
+    worker = _worker(world, name)
+    with world.excuses.impaired(name):
+        trap = ClaimTrap(lambda: _end(worker, end), delivered)
+        link.lose_claim(trap)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await trap.caught.wait()
+        finally:
+            link.lose_claim(None)
+        began_at = time.monotonic()
+        if is_answer_lost:
+            await asyncio.sleep(POLL_SECONDS)
+        await worker.wait_ended()
+        delivered.set()
+        held = await _held_by(world, worker)
+    _cut_off(world, "lost-claim", began_at, held)
+    return f"{name}, {'the answer' if is_answer_lost else 'until it had ended'}; {end.name}"
+
+
+def _end(worker: Program, number: signal.Signals) -> None:
+    worker.signal(number)
 
 
 # clocks and disks
@@ -252,9 +307,24 @@ async def jump_clock(world: World, rng: Random) -> str:
     return f"{world.workers[number].name}'s by {seconds // HOUR_SECONDS:+} h"
 
 
+async def jump_server_clock(world: World, rng: Random) -> str:
+    """Five hours forward or back, while the server runs; then right again. Leases end early in both moments."""
+    assert world.server_clock is not None
+    seconds = rng.choice((-scale.SERVER_CLOCK_SECONDS, scale.SERVER_CLOCK_SECONDS))
+    _upset(world, "server-clock")
+    world.server_clock.set(seconds)
+    try:
+        await asyncio.sleep(rng.uniform(1.0, 4.0))
+    finally:
+        _upset(world, "server-clock")
+        world.server_clock.set(0)
+    return f"by {seconds // HOUR_SECONDS:+} h, and back"
+
+
 async def fill_store_disk(world: World, rng: Random) -> str:
     assert world.store_disk is not None
-    return await _fill(world, world.store_disk, rng)
+    with world.excuses.away():
+        return await _fill(world, world.store_disk, rng)
 
 
 async def fill_log_disk(world: World, rng: Random) -> str:
@@ -291,6 +361,22 @@ async def _running(world: World, rng: Random) -> Program:
             await asyncio.sleep(POLL_SECONDS)
 
 
+def _worker(world: World, name: str) -> Program:
+    return next(worker for worker in world.workers if worker.name == name)
+
+
+async def _held_by(world: World, worker: Program) -> list[UUID]:
+    """The jobs whose next start is waited for if this worker is gone; none where nobody can say."""
+    try:
+        return await asyncio.to_thread(world.database.held_by, worker.name)
+    except Away:
+        return []
+
+
+def _cut_off(world: World, fault: str, began_at: float, held: list[UUID]) -> None:
+    world.troubles.append(Trouble(fault=fault, began_at=began_at, ended_at=began_at, cut_off=tuple(held)))
+
+
 async def _child(world: World, rng: Random) -> tuple[Program, int]:
     """One that runs a handler."""
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -325,7 +411,7 @@ FAULTS: Final = (
     Fault("kill-worker", "kill -9 of a worker", kill_worker, EVERYWHERE),
     Fault("kill-submitter", "kill -9 of the submitter between commit and answer", kill_submitter, EVERYWHERE),
     Fault("stop-worker", "SIGSTOP of a worker for longer than its leases, then SIGCONT", stop_worker, EVERYWHERE),
-    Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY),
+    Fault("kill-postgres", "PostgreSQL killed -9 and restarted", kill_postgres, POSTGRES_ONLY, is_alone=True),
     Fault("terminate", "PostgreSQL's connections terminated", terminate_connections, ("postgres", "standby")),
     Fault("failover", "the primary killed -9 and its standby promoted, which lags", fail_over, STANDBY_ONLY),
     Fault("failover-sync", "the same with a synchronous standby", fail_over_synchronously, STANDBY_ONLY),
@@ -333,10 +419,27 @@ FAULTS: Final = (
     Fault("stall", "the network of a worker stalled for longer than its leases", stall_network, POSTGRES_ONLY),
     Fault("reset", "the connections of one process reset", reset_network, POSTGRES_ONLY),
     Fault("half-open", "the connections of one process half open, for good", cut_network, POSTGRES_ONLY),
+    Fault("lost-claim", "a claim lost between worker and server, and the worker ended", lose_claim, POSTGRES_ONLY),
+    Fault(
+        "held-transaction",
+        "a caller's transaction open for longer than the worker timeout",
+        hold_transaction,
+        at_once=4,
+        holds=True,
+    ),
+    Fault(
+        "late-commit",
+        "submits committed three sweep windows late",
+        commit_late,
+        POSTGRES_ONLY,
+        at_once=6,
+        holds=True,
+    ),
     Fault("clock", "a clock jumped by an hour", jump_clock),
+    Fault("server-clock", "PostgreSQL's clock jumped by five hours, and back", jump_server_clock, POSTGRES_ONLY),
     Fault("disk-full", "the disk full under SQLite", fill_store_disk, ("sqlite",)),
     Fault("log-disk-full", "the disk full under the log store", fill_log_disk),
-    Fault("migration", "two versions of the schema", migrate),
+    Fault("migration", "two versions of the schema", migrate, is_alone=True),
     Fault("memory", "memory pressure in a child process", press_memory),
 )
 BY_NAME: Final = {fault.name: fault for fault in FAULTS}

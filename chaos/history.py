@@ -29,6 +29,36 @@ class Group:
     """By the monotonic clock."""
 
 
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A submit with a key."""
+
+    key: str
+    tried: tuple[UUID, ...]
+    """The jobs that it would have made."""
+    answer: Answer
+    answered: tuple[UUID, ...] = ()
+    """The jobs that the key stands for, as it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Of a job that had not ended, in a transaction."""
+
+    job_id: UUID
+    answer: Answer
+    """Acknowledged by the commit, rejected by a rollback."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What all who submitted and cancelled were told."""
+
+    groups: Sequence[Group] = ()
+    keyed: Sequence[Keyed] = ()
+    cancels: Sequence[Cancel] = ()
+
+
 class LeaseEvent(StrEnum):
     BORN = "born"
     EXTENDED = "extended"
@@ -45,6 +75,8 @@ class Audit:
     token: UUID | None
     version: int | None = None
     said: str | None = None
+    at: float = field(default=0.0, compare=False)
+    """By the monotonic clock that all processes of the machine share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +138,23 @@ class Trouble:
     """The worker's process that was stopped, and could tell nobody anything."""
     is_upset: bool = False
     """The store itself forgot claims that it had answered, or ended leases early, when it began."""
+    locked: tuple[UUID, ...] = ()
+    """The jobs whose rows a caller's transaction held: their leases could not be extended."""
+    cut_off: tuple[UUID, ...] = ()
+    """The jobs whose holder died, or could not be reached, when it began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """A job that stood past its bound: see ``overdue``."""
+
+    job_id: UUID
+    seconds: float
+    """For how long."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.job_id} stood {self.seconds:.1f} s past its bound: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,26 +174,48 @@ class History:
     stored: Stored
     troubles: Sequence[Trouble] = ()
     failovers: Sequence[Failover] = ()
+    keyed: Sequence[Keyed] = ()
+    cancels: Sequence[Cancel] = ()
+    overdue: Sequence[Overdue] = ()
+    """What the watch has seen stand past its bound."""
+    examination: Sequence[str] = ()
+    """What ``holdfast doctor`` found in the database at the end."""
 
 
 @dataclass(slots=True)
 class _Open:
+    word: str
     job_ids: tuple[UUID, ...]
+    key: str | None = None
     answer: Answer = field(default=Answer.UNKNOWN)
     answered_at: float = 0.0
+    answered: tuple[UUID, ...] = ()
 
 
-def read_groups(logs: Iterable[Path]) -> list[Group]:
-    """What all runs of the submitter were told."""
-    groups: list[Group] = []
-    for log in logs:
-        tried: dict[str, _Open] = {}
-        for line in log.read_text(encoding="utf-8").splitlines():
-            word, number, *rest = line.split(" ")
-            if word == "try":
-                tried[number] = _Open(tuple(UUID(job_id) for job_id in rest[0].split(",")))
-            else:
-                tried[number].answer = Answer.ACKNOWLEDGED if word == "yes" else Answer.REJECTED
-                tried[number].answered_at = float(rest[0])
-        groups += [Group(one.job_ids, one.answer, one.answered_at) for one in tried.values()]
-    return groups
+def read_answers(logs: Iterable[Path]) -> Answers:
+    """From the lines that the submitter and callers with transactions of their own have written."""
+    said = [one for log in logs for one in _read(log)]
+    submits = [one for one in said if one.word == "try"]
+    return Answers(
+        groups=[Group(one.job_ids, one.answer, one.answered_at) for one in submits if one.key is None],
+        keyed=[Keyed(one.key, one.job_ids, one.answer, one.answered) for one in submits if one.key is not None],
+        cancels=[Cancel(one.job_ids[0], one.answer) for one in said if one.word == "cancel"],
+    )
+
+
+def _read(log: Path) -> Iterable[_Open]:
+    tried: dict[str, _Open] = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        word, number, *rest = line.split(" ")
+        if word in ("try", "cancel"):
+            tried[number] = _Open(word, _ids(rest[0]), rest[1] if len(rest) > 1 else None)
+        else:
+            answered_at, *ids = rest
+            tried[number].answer = Answer.ACKNOWLEDGED if word == "yes" else Answer.REJECTED
+            tried[number].answered_at = float(answered_at)
+            tried[number].answered = _ids(*ids)
+    return tried.values()
+
+
+def _ids(text: str = "") -> tuple[UUID, ...]:
+    return tuple(UUID(job_id) for job_id in text.split(",")) if text else ()

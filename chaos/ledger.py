@@ -9,7 +9,7 @@ L3. A handler that takes a while says several times a second that it is still at
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -57,6 +57,12 @@ def write_line(descriptor: int, line: str) -> None:
     data = line.encode() + b"\n"
     if os.write(descriptor, data) != len(data):
         raise OSError("a line was not written whole")
+
+
+def write_answer(descriptor: int, word: str, number: int, ids: Sequence[UUID] = ()) -> None:
+    """``yes`` or ``no`` to what was tried under that number, when, and with which jobs a key was answered."""
+    words = (word, str(number), f"{time.monotonic():.4f}", ",".join(map(str, ids)))
+    write_line(descriptor, " ".join(part for part in words if part))
 
 
 def read(path: Path) -> Iterator[Entry]:

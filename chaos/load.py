@@ -11,6 +11,11 @@ class Load:
     slow_jobs_a_second: float = 20.0
     """To the very end, so that leases are held whenever a fault strikes."""
     slow_seconds: tuple[float, float] = (0.3, 1.5)
+    has_second_app: bool = True
+    """False where there are too few workers for both."""
+
+    has_keys: bool = True
+    """False where a failover may take back what a key was answered with."""
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

@@ -1,16 +1,18 @@
 """What is left of a run: tables on the terminal, ``results/chaos/chaos.json`` and ``chaos.md``."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from benchmarks.report import versions
 from chaos.checker import REQUIRED, TITLES
 from chaos.faults import FAULTS
 from chaos.history import Answer
+from chaos.recovery import Recovery
 from chaos.run import HELD_LEASES, Outcome
 
 REPOSITORY: Final = Path(__file__).parents[1]
@@ -71,6 +73,7 @@ class Report:
         rows += [
             (TITLES[name], *(str(outcome.verdict.count(name)) for outcome in self.outcomes), "0") for name in REQUIRED
         ]
+        rows.append(("longest overdue, s", *(f"{o.verdict.overdue_seconds:.1f}" for o in self.outcomes), "0.0"))
         rows.append(
             (
                 "acknowledged, and lost with the primary of an asynchronous standby",
@@ -92,6 +95,7 @@ class Report:
                 "",
             )
         )
+        rows.append(("snapshot pinned, % of the time", *(_pinned(outcome) for outcome in self.outcomes), ""))
         rows.append(("broken promises", *(str(len(outcome.problems)) for outcome in self.outcomes), "0"))
         rows.append(
             ("ends under a lost lease, refused", *(str(outcome.verdict.refused) for outcome in self.outcomes), "")
@@ -102,15 +106,20 @@ class Report:
         return rows
 
     def fault_rows(self) -> list[tuple[str, ...]]:
-        rows = [("fault", *(outcome.store for outcome in self.outcomes), "fewest leases held", "run twice, longest")]
+        columns = ("fewest leases held", "run twice, longest", "lease ended, p50 and max", "started again, p50 and max")
+        rows = [("fault", *(outcome.store for outcome in self.outcomes), *columns)]
         for fault in FAULTS:
             counts = [outcome.strikes[fault.name] for outcome in self.outcomes]
             if any(counts):
                 fewest = min(outcome.fewest_held.get(fault.name, 10**9) for outcome in self.outcomes)
-                rows.append(
-                    (fault.about, *(str(count or "–") for count in counts), str(fewest), self._doubles(fault.name))
-                )
+                named = (str(fewest), self._doubles(fault.name), *self._recovery(fault.name))
+                rows.append((fault.about, *(str(count or "–") for count in counts), *named))
         return rows
+
+    def _recovery(self, fault: str) -> tuple[str, str]:
+        """Of jobs whose holder was gone, from the strike on."""
+        found = [recovery for one in self.outcomes for recovery in one.verdict.recoveries.get(fault, ())]
+        return _spread([one.reclaimed_seconds for one in found]), _spread([one.started_seconds for one in found])
 
     def _doubles(self, fault: str) -> str:
         """How many jobs ran twice at once after such a fault, and for how long at the most."""
@@ -166,6 +175,27 @@ class Report:
         return "\n".join(lines)
 
 
+def _pinned(outcome: Outcome) -> str:
+    return "–" if outcome.pinned_part is None else f"{100 * outcome.pinned_part:.0f}"
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.1f} s, {max(seconds):.1f} s" if seconds else "–"
+
+
+def _recovery_data(recoveries: Mapping[str, Sequence[Recovery]]) -> dict[str, dict[str, float]]:
+    return {
+        fault: {
+            "jobs": len(found),
+            "reclaimed_p50_seconds": round(median(one.reclaimed_seconds for one in found), 2),
+            "reclaimed_max_seconds": round(max(one.reclaimed_seconds for one in found), 2),
+            "started_p50_seconds": round(median(one.started_seconds for one in found), 2),
+            "started_max_seconds": round(max(one.started_seconds for one in found), 2),
+        }
+        for fault, found in recoveries.items()
+    }
+
+
 def _outcome_data(outcome: Outcome) -> dict[str, Any]:
     verdict = outcome.verdict
     return {
@@ -182,6 +212,10 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
         },
         "doubles_by_fault": verdict.doubles_by_fault(),
         "forgotten": verdict.forgotten,
+        "overdue_seconds": round(verdict.overdue_seconds, 2),
+        "looks": outcome.looks,
+        "recovery": _recovery_data(verdict.recoveries),
+        "pinned_part": outcome.pinned_part and round(outcome.pinned_part, 3),
         "refused": verdict.refused,
         "duplicates": dict(verdict.duplicates),
         "duplicates_per_million": round(verdict.duplicates_per_million, 1),

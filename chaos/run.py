@@ -4,16 +4,20 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from signal import SIGUSR2
 from typing import Final
 
 from chaos.checker import Verdict, check
+from chaos.doctor import examine
 from chaos.faults import BY_NAME, FAULTS
 from chaos.history import Trouble
 from chaos.load import Load
 from chaos.plan import Strike, plan
+from chaos.server_clock import find_compiler
+from chaos.watcher import Watcher
 from chaos.world import WORKERS, World, opened
 
 HELD_LEASES: Final = 5
@@ -45,6 +49,8 @@ class Settings:
     @property
     def faults(self) -> list[str]:
         there = [fault.name for fault in FAULTS if self.store in fault.stores]
+        if find_compiler() is None:
+            there = [name for name in there if name != "server-clock"]
         return [name for name in there if not self.only or name in self.only]
 
 
@@ -58,6 +64,10 @@ class Outcome:
     fewest_held: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    pinned_part: float | None = None
+    """Of the time until everything had ended, with a snapshot held; None where there is no such thing."""
+    looks: int = 0
+    """Of the watch."""
 
     @property
     def holds(self) -> bool:
@@ -70,13 +80,16 @@ class Run:
         self._world = world
         self._say = say
         self._started = time.monotonic()
-        self._turns = {name: asyncio.Lock() for name in BY_NAME}
+        self._turns = {name: asyncio.Semaphore(fault.at_once) for name, fault in BY_NAME.items()}
+        self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._watcher = Watcher(world.database, world.excuses, world.services)
         self.strikes: Counter[str] = Counter()
         self.idle_strikes: Counter[str] = Counter()
         self.fewest_held: dict[str, int] = {}
 
     async def go(self) -> Verdict:
         world, settings = self._world, self._settings
+        self._watcher.start()
         await self._until_held(START_SECONDS)
         self._started = time.monotonic()
         strikes = plan(
@@ -86,44 +99,61 @@ class Run:
         await self._until_enough()
         self._say("healing and draining")
         await world.submitter.stop()
+        await world.heal()
         if not await world.drained(timeout_seconds=DRAIN_SECONDS):
             self._say("not everything has ended")
+        await self._watcher.stop()
         for worker in world.workers:
             await worker.stop()
             world.problems += worker.deaths
-        return check(await asyncio.to_thread(world.history))
+        await world.clean_up()
+        findings = await examine(world.database.url, environment=world.environment_of_a_reader())
+        overdue = self._watcher.watch.found
+        return check(await asyncio.to_thread(world.history, overdue=overdue, examination=findings))
+
+    @property
+    def looks(self) -> int:
+        return self._watcher.watch.looks
+
+    async def stop(self) -> None:
+        await self._watcher.stop()
 
     async def _strike_all(self, strikes: Sequence[Strike]) -> None:
-        room = asyncio.Semaphore(MAX_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for strike in strikes:
                 await self._until(strike.at_seconds)
-                await room.acquire()
-                task = group.create_task(self._strike(strike))
-                task.add_done_callback(lambda _: room.release())
+                group.create_task(self._strike_in_turn(strike))
 
     async def _until(self, at_seconds: float) -> None:
         while time.monotonic() - self._started < at_seconds:
             self._note_enough()
             await asyncio.sleep(POLL_SECONDS)
 
+    async def _strike_in_turn(self, strike: Strike) -> None:
+        fault, transactions = BY_NAME[strike.fault], self._world.transactions
+        # Two of most kinds at once would heal each other too early.
+        async with self._turns[fault.name]:
+            if fault.holds:
+                async with transactions.shared():
+                    return await self._strike(strike)
+            async with transactions.alone() if fault.is_alone else nullcontext(), self._room:
+                return await self._strike(strike)
+
     async def _strike(self, strike: Strike) -> None:
         fault, world = BY_NAME[strike.fault], self._world
-        # Two of a kind at once would heal each other too early.
-        async with self._turns[fault.name]:
-            for _ in range(STRIKE_TRIES):
-                held = await self._until_held(HELD_SECONDS)
-                began_at = time.monotonic()
-                try:
-                    what = await fault.strike(world, Random(strike.seed))
-                    world.troubles.append(Trouble(fault=fault.name, began_at=began_at, ended_at=time.monotonic()))
-                    break
-                except TimeoutError:
-                    # Another fault may have kept what is to be struck from being there.
-                    continue
-            else:
-                world.problems.append(f"{fault.name} found nothing to strike")
-                return
+        for _ in range(STRIKE_TRIES):
+            held = await self._until_held(HELD_SECONDS)
+            began_at = time.monotonic()
+            try:
+                what = await fault.strike(world, Random(strike.seed))
+                world.troubles.append(Trouble(fault=fault.name, began_at=began_at, ended_at=time.monotonic()))
+                break
+            except TimeoutError:
+                # Another fault may have kept what is to be struck from being there.
+                continue
+        else:
+            world.problems.append(f"{fault.name} found nothing to strike")
+            return
         if held >= HELD_LEASES:
             self.strikes[fault.name] += 1
             self.fewest_held[fault.name] = min(held, self.fewest_held.get(fault.name, held))
@@ -156,7 +186,9 @@ class Run:
 
 async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
     started = time.monotonic()
-    load = settings.load or Load(jobs_a_second=SPARE * settings.jobs / settings.seconds)
+    load = settings.load or Load(
+        jobs_a_second=SPARE * settings.jobs / settings.seconds, has_keys=settings.store != "standby"
+    )
     async with opened(
         settings.store,
         seed=settings.seed,
@@ -165,7 +197,10 @@ async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
         breaks=settings.breaks,
     ) as world:
         one = Run(settings, world, say)
-        verdict = await one.go()
+        try:
+            verdict = await one.go()
+        finally:
+            await one.stop()
         return Outcome(
             store=world.database.name,
             verdict=verdict,
@@ -174,4 +209,6 @@ async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:
             fewest_held=one.fewest_held,
             problems=world.problems,
             seconds=time.monotonic() - started,
+            pinned_part=world.snapshot.held_part if world.snapshot is not None else None,
+            looks=one.looks,
         )

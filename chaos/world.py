@@ -6,31 +6,46 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from chaos import ledger
+from chaos import ledger, scale
+from chaos.caller import CallerLog
 from chaos.clock import CLOCK_VARIABLE, Clock
 from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
 from chaos.disks import Disk
-from chaos.history import Failover, History, Trouble, read_groups
+from chaos.excuses import Excuses
+from chaos.history import Failover, History, Overdue, Trouble, read_answers
 from chaos.load import Load
+from chaos.overdue import Service
 from chaos.processes import Program
 from chaos.proxy import Link
+from chaos.server_clock import ServerClock, find_compiler
+from chaos.snapshot import PinnedSnapshot
+from chaos.turns import Turns
 from holdfast.wiring import LOGS_VARIABLE, URL_VARIABLE
 from tests.servers import PostgresPair, PostgresServer
 from tests.servers.process import wait_until
 
-WORKERS: Final = 4
+WORKERS: Final = 5
+PAIR: Final = 2
+"""The number of the program with two workers in one process, where there are enough programs for it."""
+SECOND_APP: Final = (3, 4)
+"""The numbers of those that serve the second app."""
 CONCURRENCY: Final = 10
 QUEUES: Final = "loop=4,thread=2,process=2"
+SECOND_QUEUES: Final = "loop=2,thread=1"
+FIRST_TYPES: Final = frozenset({"on_loop", "in_thread", "in_process"})
+SECOND_TYPES: Final = frozenset({"second_on_loop", "second_in_thread"})
 PROCESS_SLOTS: Final = 3
 STORE_DISK_BYTES: Final = 512 * 1024 * 1024
 LOG_DISK_BYTES: Final = 64 * 1024 * 1024
 WATCH_SECONDS: Final = 0.5
+HEALED_CLOCK_SECONDS: Final = 60
 NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -56,6 +71,11 @@ class World:
         self.problems: list[str] = []
         self.troubles: list[Trouble] = []
         self.is_migrated = False
+        self.excuses = Excuses()
+        self.transactions = Turns()
+        self.callers = CallerLog(folder / "submits-callers")
+        self.server_clock: ServerClock | None = None
+        self.snapshot: PinnedSnapshot | None = None
         self.database: Database
         self.submitter: Program
         self.accepted = 0
@@ -66,9 +86,12 @@ class World:
     # beginning and end
 
     async def open_postgres(self) -> None:
-        self.server = await asyncio.to_thread(_started)
+        self.server_clock = ServerClock() if find_compiler() is not None else None
+        self.server = await asyncio.to_thread(_started, self.server_clock)
         self.database = database = PostgresDatabase(self.server)
         await database.create()
+        self.snapshot = PinnedSnapshot(database.url)
+        self.snapshot.start()
         port = urlsplit(database.url).port
         assert port is not None
         self.links = [Link("127.0.0.1", port) for _ in range(self._count + 1)]
@@ -87,9 +110,11 @@ class World:
 
     async def open_sqlite(self) -> None:
         self.store_disk = Disk(self.folder / "store", size_bytes=STORE_DISK_BYTES)
-        self.database = database = SQLiteDatabase(self.store_disk.folder / "jobs.db")
-        await database.create()
         clock = Clock(self.folder / "clock")
+        self.database = database = SQLiteDatabase(
+            self.store_disk.folder / "jobs.db", now=lambda: time.time() + clock.offset_seconds
+        )
+        await database.create()
         self.clocks = [clock]
         self._start_programs([database.url] * (self._count + 1), clocks=[clock] * (self._count + 1))
 
@@ -99,7 +124,7 @@ class World:
             self.workers.append(
                 Program(
                     f"worker-{number}",
-                    lambda _, number=number: self.worker_command(f"worker-{number}"),  # type: ignore[misc]
+                    lambda _, number=number: self._command(number),  # type: ignore[misc]
                     environment=self._environment(url, clocks[number]),
                     log=self.folder / f"worker-{number}.log",
                     may_be_refused=lambda: self.is_migrated,
@@ -115,9 +140,30 @@ class World:
         for program in (*self.workers, self.submitter):
             program.start()
 
+    def _command(self, number: int) -> list[str]:
+        name = f"worker-{number}"
+        if number in SECOND_APP:
+            command = [sys.executable, "-m", "holdfast", "worker", "chaos.second:app", "--name", name, "--grace", "5"]
+            return [*command, "--concurrency", str(CONCURRENCY), "--queues", SECOND_QUEUES]
+        if number == PAIR and self._count > PAIR:
+            limits = f"process={PROCESS_SLOTS}"
+            return [sys.executable, "-m", "chaos.pair", name, str(CONCURRENCY // 2), QUEUES, limits]
+        return self.worker_command(name)
+
     def worker_command(self, name: str) -> list[str]:
         command = [sys.executable, "-m", "holdfast", "worker", "chaos.app:app", "--name", name, "--grace", "5"]
         return [*command, "--concurrency", str(CONCURRENCY), "--queues", QUEUES, "--limit", f"process={PROCESS_SLOTS}"]
+
+    @property
+    def services(self) -> dict[str, Service]:
+        """What the workers do, by name."""
+        return {f"worker-{number}": self._service(number) for number in range(self._count)}
+
+    def _service(self, number: int) -> Service:
+        if number in SECOND_APP:
+            return Service(types=SECOND_TYPES, slots=CONCURRENCY)
+        slots = CONCURRENCY // 2 if number == PAIR else CONCURRENCY
+        return Service(types=FIRST_TYPES, slots=slots, limits={"process": PROCESS_SLOTS})
 
     def _submitter_command(self, starts: int) -> list[str]:
         log = self.folder / f"submits-{starts}"
@@ -138,6 +184,11 @@ class World:
         """For one more: straight to the database."""
         return {**os.environ, **self._environment(self.database.url, None)}
 
+    def environment_of_a_reader(self) -> dict[str, str]:
+        """With the clock of those who write: on SQLite that is the store's."""
+        is_shared = isinstance(self.database, SQLiteDatabase)
+        return self._environment(self.database.url, self.clocks[0] if is_shared else None)
+
     async def close(self) -> None:
         programs = [*self.workers, *([self.submitter] if hasattr(self, "submitter") else [])]
         for program in programs:
@@ -146,9 +197,13 @@ class World:
             await program.wait_ended()
         for link in self.links:
             await link.close()
+        if self.snapshot is not None:
+            await self.snapshot.release()
         for server in (self.server, self.pair):
             if server is not None:
                 await asyncio.to_thread(server.close)
+        if self.server_clock is not None:
+            self.server_clock.close()
         for disk in (self.log_disk, self.store_disk):
             if disk is not None:
                 disk.close()
@@ -189,13 +244,35 @@ class World:
 
         return await asyncio.to_thread(wait_until, is_drained, timeout_seconds=timeout_seconds)
 
-    def history(self) -> History:
+    async def heal(self) -> None:
+        """What faults have left behind on purpose, before what is left is drained."""
+        if self.server_clock is not None:
+            # What was to run a moment later, while the clock was ahead, is due only when it is ahead again.
+            self.excuses.note_outage()
+            now = time.monotonic()
+            self.troubles.append(Trouble(fault="server-clock", began_at=now, ended_at=now, is_upset=True))
+            self.server_clock.set(scale.SERVER_CLOCK_SECONDS + HEALED_CLOCK_SECONDS)
+
+    async def clean_up(self) -> None:
+        """When all has ended: the clock is right again, and what the pinned snapshot has kept may go."""
+        if self.server_clock is not None:
+            self.server_clock.set(0)
+        if self.snapshot is not None:
+            await self.snapshot.release()
+        await asyncio.to_thread(self.database.clean_up)
+
+    def history(self, *, overdue: Sequence[Overdue] = (), examination: Sequence[str] = ()) -> History:
+        answers = read_answers(sorted(self.folder.glob("submits-*")))
         return History(
-            groups=read_groups(sorted(self.folder.glob("submits-*"))),
+            groups=answers.groups,
+            keyed=answers.keyed,
+            cancels=answers.cancels,
             ledger=list(ledger.read(self.folder / "ledger")),
             stored=self.database.read(),
             troubles=self.troubles,
             failovers=self.failovers,
+            overdue=overdue,
+            examination=examination,
         )
 
 
@@ -221,8 +298,9 @@ async def opened(
                 shutil.rmtree(folder)
 
 
-def _started() -> PostgresServer:
-    server = PostgresServer()
+def _started(clock: ServerClock | None) -> PostgresServer:
+    environment = clock.environment if clock is not None else {}
+    server = PostgresServer(settings={"autovacuum": "off"}, environment=environment)
     server.start()
     return server
 

@@ -1,6 +1,7 @@
 -- The witness: as audit_postgres.sql. The order of numbers is the order of writes: there is one writer at a time.
 CREATE TABLE chaos_audit (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0),
     event TEXT NOT NULL,
     job INTEGER NOT NULL,
     token BLOB,

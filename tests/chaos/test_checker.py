@@ -10,17 +10,21 @@ from chaos.checker import CRASHED, FORGOTTEN_CLAIM, FORGOTTEN_OUTCOME, HANDED_BA
 from chaos.history import (
     Answer,
     Audit,
+    Cancel,
     Edge,
     Failover,
     Group,
     History,
+    Keyed,
     LeaseEvent,
+    Overdue,
     SpentAttempt,
     Stored,
     StoredJob,
     Trouble,
 )
 from chaos.ledger import Entry, Kind
+from chaos.recovery import Recovery
 
 
 @dataclass
@@ -34,10 +38,23 @@ class Story:
     audit: list[Audit] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     failovers: list[Failover] = field(default_factory=list)
+    keyed: list[Keyed] = field(default_factory=list)
+    cancels: list[Cancel] = field(default_factory=list)
+    overdue: list[Overdue] = field(default_factory=list)
+    examination: list[str] = field(default_factory=list)
 
     def history(self) -> History:
         stored = Stored(jobs=self.jobs, attempts=self.attempts, audit=self.audit, edges=self.edges)
-        return History(groups=self.groups, ledger=self.ledger, stored=stored, failovers=self.failovers)
+        return History(
+            groups=self.groups,
+            ledger=self.ledger,
+            stored=stored,
+            failovers=self.failovers,
+            keyed=self.keyed,
+            cancels=self.cancels,
+            overdue=self.overdue,
+            examination=self.examination,
+        )
 
     def found(self) -> set[str]:
         verdict = check(self.history())
@@ -381,6 +398,17 @@ def test_what_could_not_be_stopped_is_counted_apart() -> None:
     assert excused(pauses_at=101.0) == "without a sign of life for a while"
     assert excused(trouble(101.0, frozen=7)) == "of a worker that was stopped"
     assert excused(trouble(101.0, is_upset=True)) == "whose lease the store forgot or ended early"
+    assert excused(trouble(101.0, locked=(uuid4(),))) is None
+
+
+def test_a_lease_that_could_not_be_extended_is_counted_apart(story: Story) -> None:
+    job_id, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=104.0)
+    run_for(story, job_id, start=103.0, stop=103.5)
+    trouble = Trouble(fault="held-transaction", began_at=101.0, ended_at=103.0, locked=(job_id,))
+    (double,) = check(replace(story.history(), troubles=[trouble])).doubles
+    assert double.excuse is not None
+    assert "held its row" in double.excuse
 
 
 def test_a_double_is_put_down_to_the_fault_before_it(story: Story) -> None:
@@ -389,3 +417,116 @@ def test_a_double_is_put_down_to_the_fault_before_it(story: Story) -> None:
     run_for(story, job_id, start=103.0, stop=103.5)
     troubles = [Trouble(fault=name, began_at=at, ended_at=at) for name, at in (("cut", 99.0), ("reset", 103.2))]
     assert check(replace(story.history(), troubles=troubles)).doubles_by_fault() == {"cut": (1, 0.5)}
+
+
+# keys
+
+
+def test_repeats_of_a_key_that_answer_with_one_job_are_right(story: Story) -> None:
+    job_id, _ = story.complete()
+    story.keyed += [
+        Keyed("k", (job_id,), Answer.ACKNOWLEDGED, (job_id,)),
+        Keyed("k", (uuid4(),), Answer.ACKNOWLEDGED, (job_id,)),
+        Keyed("k", (uuid4(),), Answer.UNKNOWN),
+        Keyed("k", (uuid4(),), Answer.REJECTED),
+    ]
+    assert story.found() == set()
+    assert check(story.history()).answers[Answer.ACKNOWLEDGED] == len(story.groups) + 2
+
+
+def test_a_key_that_is_answered_with_two_jobs_is_seen(story: Story) -> None:
+    first, _ = story.complete()
+    second, _ = story.complete()
+    story.keyed += [Keyed("k", (one,), Answer.ACKNOWLEDGED, (one,)) for one in (first, second)]
+    assert story.found() == {"keys"}
+
+
+def test_a_key_of_which_two_submits_made_jobs_is_seen(story: Story) -> None:
+    first, _ = story.complete()
+    second, _ = story.complete()
+    story.keyed += [Keyed("k", (one,), Answer.UNKNOWN) for one in (first, second)]
+    assert story.found() == {"keys"}
+
+
+def test_a_key_that_is_answered_with_a_job_that_is_gone_is_lost(story: Story) -> None:
+    gone = uuid4()
+    story.keyed.append(Keyed("k", (gone,), Answer.ACKNOWLEDGED, (gone,)))
+    assert story.found() == {"lost"}
+
+
+def test_a_batch_of_a_key_that_is_there_in_part_is_lost(story: Story) -> None:
+    job_id, _ = story.complete()
+    story.keyed.append(Keyed("k", (job_id, uuid4()), Answer.UNKNOWN))
+    assert story.found() == {"lost"}
+
+
+def test_the_job_of_a_key_that_was_rolled_back_must_not_be_there(story: Story) -> None:
+    job_id, _ = story.complete()
+    story.keyed.append(Keyed("k", (job_id,), Answer.REJECTED))
+    assert story.found() == {"ghosts"}
+
+
+# cancels
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "found"),
+    [
+        (Answer.ACKNOWLEDGED, "CANCELLED", set()),
+        (Answer.ACKNOWLEDGED, "DEAD_LETTER", {"cancels"}),
+        (Answer.ACKNOWLEDGED, "FAILED", {"cancels"}),
+        (Answer.REJECTED, "DEAD_LETTER", set()),
+        (Answer.REJECTED, "CANCELLED", {"cancels"}),
+        (Answer.UNKNOWN, "CANCELLED", set()),
+    ],
+)
+def test_a_cancel_holds_if_it_was_committed_and_only_then(
+    story: Story, answer: Answer, state: str, found: set[str]
+) -> None:
+    job_id, _ = story.complete()
+    story.change(job_id, state=state, result=None)
+    story.cancels.append(Cancel(job_id, answer))
+    assert story.found() == found
+
+
+def test_a_job_may_complete_before_its_cancel_is_heard(story: Story) -> None:
+    job_id, _ = story.complete()
+    story.cancels.append(Cancel(job_id, Answer.ACKNOWLEDGED))
+    assert story.found() == set()
+
+
+def test_a_job_may_be_cancelled_with_what_it_waits_for(story: Story) -> None:
+    child = story.edges[0].child
+    story.change(child, state="CANCELLED", result=None)
+    story.cancels.append(Cancel(child, Answer.REJECTED))
+    assert story.found() == set()
+
+
+# what others say
+
+
+def test_an_overdue_job_is_seen_and_the_longest_is_told(story: Story) -> None:
+    story.overdue += [Overdue(job_id=uuid4(), seconds=seconds, why="it is due") for seconds in (0.5, 2.5)]
+    assert story.found() == {"overdue"}
+    verdict = check(story.history())
+    assert verdict.overdue_seconds == 2.5
+    assert "2.5 s past its bound" in verdict.examples()[0]
+
+
+def test_a_finding_of_the_doctor_is_seen(story: Story) -> None:
+    story.examination.append("tally (error, 1): the counts differ from the rows")
+    assert story.found() == {"examination"}
+
+
+def test_recovery_is_from_the_strike_to_the_next_start_under_another_lease(story: Story) -> None:
+    job_id, _ = story.complete()
+    unharmed, _ = story.complete()
+    run_for(story, job_id, start=100.0, stop=101.0)
+    run_for(story, unharmed, start=100.0, stop=101.0)
+    run_for(story, job_id, start=104.5, stop=105.0)
+    run_for(story, job_id, start=109.0, stop=110.0)
+    story.audit.append(Audit(98, LeaseEvent.BORN, job_id, token := uuid4(), 1, at=100.0))
+    story.audit.append(Audit(99, LeaseEvent.DIED, job_id, token, 1, at=103.0))
+    trouble = Trouble(fault="kill-worker", began_at=101.0, ended_at=101.0, cut_off=(job_id, unharmed))
+    verdict = check(replace(story.history(), troubles=[trouble]))
+    assert verdict.recoveries == {"kill-worker": [Recovery(reclaimed_seconds=2.0, started_seconds=3.5)]}

@@ -6,7 +6,7 @@ from chaos.fence import DEAF_VARIABLE, FENCE_VARIABLE
 from chaos.load import Load
 from chaos.run import Outcome, Settings, run
 
-ZOMBIES = Load(jobs_a_second=5.0, slow_jobs_a_second=3.0, slow_seconds=(2.5, 4.0))
+ZOMBIES = Load(jobs_a_second=5.0, slow_jobs_a_second=3.0, slow_seconds=(2.5, 4.0), has_second_app=False)
 """Handlers that would be done when their worker wakes up, while whoever has the job by then, in a free slot, is not."""
 
 DEAF = {DEAF_VARIABLE: "1"}

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import Self
@@ -87,7 +87,16 @@ class Postgres:
 class PostgresServer(Postgres):
     """A private server on 127.0.0.1. Use as a context manager, or call ``start`` and ``close``."""
 
-    def __init__(self, *, port: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """``settings`` beside the stock ones; ``environment`` beside this process's own."""
+        self._settings = dict(settings or {})
+        self._environment = dict(environment or {})
         self.port = port or free_port()
         super().__init__(f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/postgres")
         self._directory = make_directory("postgres")
@@ -180,6 +189,7 @@ class PostgresServer(Postgres):
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self._directory,
             "max_connections": MAX_CONNECTIONS,
+            **self._settings,
         }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         process = GuardedProcess(
@@ -187,6 +197,7 @@ class PostgresServer(Postgres):
             directory=self._directory,
             log=self._directory / "log",
             end_signal=signal.SIGQUIT,
+            environment=self._environment,
         )
         wait_until(lambda: self._answers() or not process.is_running, timeout_seconds=START_TIMEOUT_SECONDS)
         if not process.is_running or not self._answers():

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -117,8 +117,12 @@ class GuardedProcess:
         log: Path,
         end_signal: signal.Signals,
         drops_rights: bool = True,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``drops_rights=False`` for a server that is Python itself, which may lie where only root can read."""
+        """``drops_rights=False`` for a server that is Python itself, which may lie where only root can read.
+
+        ``environment`` is added to this process's own.
+        """
         self._end_signal = end_signal
         self._owner_pid = os.getpid()
         with log.open("ab") as output:
@@ -130,6 +134,7 @@ class GuardedProcess:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                env={**os.environ, **(environment or {})},
                 **(identity() if drops_rights else {}),
             )
         self._guard = subprocess.Popen(

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 from uuid import UUID, uuid4
@@ -49,6 +50,13 @@ async def timed(url: str, clock: ManualClock) -> AsyncIterator[PostgresStore]:
     """A store with one connection, whose clock is the test's."""
     async with opened(url, clock=clock, listen=False, pool_size=1) as store:
         yield store
+
+
+async def test_a_server_that_started_while_its_clock_was_ahead_hides_no_dead_worker(url: str) -> None:
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    async with opened(url, clock=clock, listen=False, pool_size=1) as store:
+        job = await running_job(store)
+        assert await seconds_until(store, clock, job.id, state=State.SCHEDULED) <= 60
 
 
 @asynccontextmanager

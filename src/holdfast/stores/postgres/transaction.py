@@ -499,7 +499,7 @@ class PostgresTransaction:
 
     async def beat(self, *, timeout_seconds: float) -> datetime:
         # tick.sql has just noted what there was to note.
-        (row,) = await self._run("beat", timeout_seconds)
+        (row,) = await self._run("beat", timeout_seconds, self.now)
         counts_from: datetime = row["counts_from"]
         return counts_from
 

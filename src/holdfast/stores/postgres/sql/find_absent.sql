@@ -2,7 +2,8 @@
 -- whether it is the only one who has.
 -- A worker says so after it took the lock, and locks are read after the statement's snapshot was taken: whoever is seen
 -- to have said it has had the lock by then.
--- After the server's start nobody is absent for a worker timeout ($3): all have lost their sessions.
+-- After the server's start nobody is absent for a worker timeout ($3): all have lost their sessions. (A start in the
+-- future is from before the clock was put back.)
 -- Reads all workers that are not lost, and the server's table of locks. Locks: none. Index: worker_pkey.
 WITH held AS MATERIALIZED (
     SELECT (l.classid::bigint << 32) | l.objid::bigint AS key
@@ -16,7 +17,7 @@ SELECT
     ARRAY(
         SELECT w.id FROM {schema}.worker w
         WHERE NOT w.is_lost AND w.session_key IS NOT NULL
-            AND clock_timestamp() - pg_postmaster_start_time() >= make_interval(secs => $3::float8)
+            AND NOT clock_timestamp() - pg_postmaster_start_time() BETWEEN interval '0' AND make_interval(secs => $3::float8)
             AND NOT EXISTS (SELECT 1 FROM held WHERE held.key = w.session_key)
     ) AS absent,
     (

@@ -70,7 +70,8 @@ SELECT
     ), false) AS expired,
     life.is_somebody_lost AND clock.now >= greatest(
         coalesce((SELECT silence_counts_from FROM beaten), (SELECT silence_counts_from FROM {schema}.beat), '-infinity'),
-        pg_postmaster_start_time() + make_interval(secs => $2::float8)
+        CASE WHEN pg_postmaster_start_time() <= clock.now
+            THEN pg_postmaster_start_time() + make_interval(secs => $2::float8) END
     ) AS lost_workers,
     coalesce((
         SELECT true FROM {schema}.ready r WHERE r.lifetime_ends_at <= clock.now
