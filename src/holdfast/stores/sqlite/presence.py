@@ -24,6 +24,8 @@ from holdfast.stores import descriptors
 FOLDER: Final = "-workers"
 """Behind the name of the database file, where the log and the shared memory stand, too."""
 SUFFIX: Final = ".lock"
+FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+MAX_TRIES: Final = 10
 
 
 class Presence:
@@ -52,9 +54,8 @@ class Presence:
             self._sign_off(descriptor)
 
     def _hold(self) -> int:
-        self._folder.mkdir(exist_ok=True)
         unnamed = self._folder / str(self._worker_id)
-        descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = self._make(unnamed)
         descriptors.keep_from_children(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,10 +65,21 @@ class Presence:
             raise
         return descriptor
 
+    def _make(self, file: Path) -> int:
+        for _ in range(MAX_TRIES - 1):
+            self._folder.mkdir(exist_ok=True)
+            # Whoever signs off at this moment may take the empty folder away.
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(file, FLAGS, 0o644)
+        self._folder.mkdir(exist_ok=True)
+        return os.open(file, FLAGS, 0o644)
+
     def _sign_off(self, descriptor: int) -> None:
         # In this order: a name whose lock is free stands for a process that has died.
         self._remove(self._worker_id)
         self._close(descriptor)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
 
     def _close(self, descriptor: int) -> None:
         descriptors.forget(descriptor)
