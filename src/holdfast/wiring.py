@@ -36,14 +36,17 @@ _OPTIONS: Final = frozenset({"schema", "prepared", "listen", "pool"})
 _SWITCHES: Final = {"on": True, "off": False}
 
 
-def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> Store:
-    """A store that is not open yet; ConfigError where the URL or an installed package is at fault."""
+def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES, migrates: bool = True) -> Store:
+    """A store that is not open yet; ConfigError where the URL or an installed package is at fault.
+
+    A SQLite file is migrated when it is opened, unless ``migrates`` is False; PostgreSQL only by ``holdfast migrate``.
+    """
     scheme = url.partition("://")[0]
     maker = _MAKERS.get(scheme)
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
-    return maker(url, payload_limit_bytes)
+    return maker(url, payload_limit_bytes, migrates)
 
 
 def settled_url(url: str) -> str:
@@ -100,19 +103,19 @@ def default_log_url(store_url: str) -> str | None:
     return "memory://" if store_url.startswith("memory://") else "./holdfast-logs"
 
 
-def _memory(_: str, payload_limit_bytes: int) -> Store:
+def _memory(_: str, payload_limit_bytes: int, _migrates: bool) -> Store:
     from holdfast.stores.memory import MemoryStore
 
     return MemoryStore(payload_limit_bytes=payload_limit_bytes)
 
 
-def _sqlite(url: str, payload_limit_bytes: int) -> Store:
+def _sqlite(url: str, payload_limit_bytes: int, migrates: bool) -> Store:
     from holdfast.stores.sqlite import SQLiteStore
 
-    return SQLiteStore(sqlite_path(url), payload_limit_bytes=payload_limit_bytes)
+    return SQLiteStore(sqlite_path(url), payload_limit_bytes=payload_limit_bytes, migrates=migrates)
 
 
-def _postgres(url: str, payload_limit_bytes: int) -> Store:
+def _postgres(url: str, payload_limit_bytes: int, _migrates: bool) -> Store:
     require_postgres()
     from holdfast.stores.postgres import PostgresStore
 
@@ -127,7 +130,7 @@ def _postgres(url: str, payload_limit_bytes: int) -> Store:
     )
 
 
-_MAKERS: Final[dict[str, Callable[[str, int], Store]]] = {
+_MAKERS: Final[dict[str, Callable[[str, int, bool], Store]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgres,

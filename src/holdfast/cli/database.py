@@ -56,13 +56,15 @@ def url_of(arguments: argparse.Namespace) -> str:
 
 
 @asynccontextmanager
-async def open_store(arguments: argparse.Namespace, *, creates: bool = False) -> AsyncIterator[Store]:
+async def open_store(
+    arguments: argparse.Namespace, *, creates: bool = False, migrates: bool = True
+) -> AsyncIterator[Store]:
     """The open store of ``--url``. Unless the command ``creates``, a SQLite file must be there already."""
     with checked(url_of(arguments)) as url:
         require_shared(url)
         if not creates:
             require_file(url)
-        store = create_store(url)
+        store = create_store(url, migrates=migrates)
     await patiently(store.open, url=url, timeout_seconds=arguments.connect_timeout)
     try:
         yield store

@@ -67,7 +67,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _diagnose(arguments: argparse.Namespace) -> Diagnosis:
     try:
-        async with open_store(arguments) as store:
+        async with open_store(arguments, migrates=False) as store:
             doctor = Doctor(
                 store=store,
                 examination=Examination(is_deep=arguments.deep),

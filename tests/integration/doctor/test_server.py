@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
@@ -46,6 +48,20 @@ def test_a_newer_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[
     exit_code, found = examined(capsys, database.url)
     assert exit_code == WRONG
     assert "upgrade Holdfast" in found[Code.MIGRATIONS_PENDING]["what"]
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE theirs (a)", "DELETE FROM theirs"], ids=["a table", "nothing"])
+def test_a_file_without_our_tables_is_reported_and_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str
+) -> None:
+    file = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(file)) as connection, suppress(sqlite3.OperationalError):
+        connection.execute(statement)
+    before = file.read_bytes()
+    exit_code, found = examined(capsys, f"sqlite:///{file}", "--repair")
+    assert (exit_code, list(found)) == (WRONG, [Code.MIGRATIONS_PENDING])
+    assert file.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
 
 
 def test_a_database_that_is_not_there_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

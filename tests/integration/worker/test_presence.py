@@ -4,6 +4,7 @@ Ticks here know a worker timeout of an hour: what is reclaimed was reclaimed bec
 """
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
 from holdfast.core import presence as core_presence
@@ -26,6 +28,7 @@ from holdfast.testing.factories import claim_one, read_state, register, submit_o
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
 from tests.integration.postgres.databases import fetch
+from tests.integration.worker.awkward import Awkward, Gate
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import World, eventually
 
@@ -175,6 +178,70 @@ async def test_whoever_signs_off_is_not_looked_for(world: World) -> None:
 
 
 @on("sqlite")
+@pytest.mark.parametrize("what", ["removed", "replaced", "folder"])
+async def test_a_proof_that_somebody_takes_away_is_given_again(world: World, what: str) -> None:
+    async with attending(world.store) as worker:
+        file = lock_file(world.url, worker)
+        while not file.exists():
+            await asyncio.sleep(0.01)
+        inode = file.stat().st_ino
+        if what == "replaced":
+            copy = file.with_name("copy")
+            copy.touch()
+            copy.rename(file)
+            inode = file.stat().st_ino
+        else:
+            file.unlink()
+        if what == "folder":
+            file.parent.rmdir()
+        while not file.exists() or is_free(file):
+            await asyncio.sleep(0.01)
+        assert what != "replaced" or file.stat().st_ino != inode
+        assert not await is_lost(world, worker)
+
+
+def is_free(file: Path) -> bool:
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+@on("sqlite")
+async def test_strange_files_among_the_locks_hold_nobody_up(world: World) -> None:
+    job_id = await submit_one(world.store)
+    async with attending(world.store), another_process(world.url) as (process, _):
+        folder = Path(f"{world.url.removeprefix('sqlite:///')}-workers")
+        os.mkfifo(folder / f"{uuid4()}.lock")
+        (folder / f"{uuid4()}.lock").mkdir()
+        (folder / "notes.lock").touch()
+        os.kill(process.pid, signal.SIGKILL)
+        await until_state(world, job_id, State.SCHEDULED)
+
+
+@on("sqlite", "postgres")
+async def test_nothing_is_claimed_before_others_can_see_that_the_process_lives(world: World) -> None:
+    gate = Gate(is_open=False)
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+
+    world.handle(work)
+    job_id = await world.submit("work")
+    pulse_store = Awkward(create_store(world.url), attend=gate)
+    async with world.new_worker(create_pulse_store=lambda: pulse_store) as worker:
+        await eventually(gate.met.is_set)
+        assert not started.is_set()
+        loop = worker._pulse._loop
+        assert loop is not None
+        loop.call_soon_threadsafe(gate.open)
+        assert (await world.until(job_id)).state is State.COMPLETED
+
+
+@on("sqlite")
 async def test_without_a_folder_for_the_locks_silence_is_the_rule(world: World) -> None:
     Path(f"{world.url.removeprefix('sqlite:///')}-workers").write_text("in the way")
     await attend(world.store, await register(world.store))
@@ -250,9 +317,11 @@ def no_connection(error: Exception) -> Any:
 
 
 @on("postgres")
+@pytest.mark.parametrize("cause", [None, ConnectionRefusedError(), asyncpg.AdminShutdownError()], ids=type)
 async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, cause: Exception | None
 ) -> None:
+    """Also where nobody listens: it may be so for this worker alone, whose proxy is down."""
     story: list[str] = []
 
     async def work(ctx: Context) -> None:
@@ -271,8 +340,10 @@ async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
         await eventually(lambda: bool(story))
         while not await is_attended(world.url, worker.id):
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(pulse_store._database, "connect", no_connection(Unavailable("no answer")))
-        monkeypatch.setattr(pulse_store._database, "fetch", no_connection(Unavailable("no answer")))
+        error = Unavailable("no answer")
+        error.__cause__ = cause
+        monkeypatch.setattr(pulse_store._database, "connect", no_connection(error))
+        monkeypatch.setattr(pulse_store._database, "fetch", no_connection(error))
         await end_session(world, worker.id)
         await eventually(lambda: story == ["started", "stopped"])
 
@@ -283,13 +354,15 @@ SHORT_BUT_LONG = Tick(worker_timeout_seconds=5.0)
 
 @on("postgres")
 async def test_a_server_that_restarts_keeps_nobody_from_working(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can look at anybody then."""
+    """It says so once, and then nobody is there to say it. Nobody can look at anybody meanwhile."""
     assert isinstance(world.store, PostgresStore)
     tries = asyncio.Semaphore(0)
 
+    said: list[Exception] = [asyncpg.CannotConnectNowError("the database system is shutting down")]
+
     async def refuse(*_arguments: object) -> None:
         tries.release()
-        raise Unavailable("PostgreSQL does not answer") from ConnectionRefusedError()
+        raise Unavailable("PostgreSQL does not answer") from (said.pop() if said else ConnectionRefusedError())
 
     async with attending(world.store) as worker:
         while not await is_attended(world.url, worker):

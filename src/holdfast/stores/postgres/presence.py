@@ -6,7 +6,8 @@ and looks every now and then, on it, whose lock is gone (``core/presence``). The
 A session that ends while its process lives is opened again at once. Where that does not succeed the worker takes back,
 on any other connection, that it holds a lock: then silence is the rule for it, as for workers behind a pooler, which
 have no session of their own. Where nothing succeeds, ``absent_since`` says since when others may take it for dead,
-unless the server says that it restarts, or nobody listens there: then others cannot look either.
+unless the server has said that it restarts: then others cannot look either. That nobody listens proves nothing; it may
+be so on this worker's way to the server alone, through a proxy that is down.
 
 A session that does not answer has not ended: the server may well see it. Another one is opened beside it, and only
 then is the first one closed.
@@ -20,8 +21,6 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-import asyncpg
-
 from holdfast.core.errors import HoldfastError
 from holdfast.core.presence import GONE_PART, Absences
 from holdfast.stores import descriptors
@@ -32,8 +31,8 @@ from holdfast.stores.postgres.hosts import CONNECT_SECONDS
 LOCK: Final = "SELECT pg_advisory_lock_shared($1::bigint)"
 """Shared: a session that the server still believes in does not keep its successor waiting."""
 MAX_LOCK_KEY: Final = (1 << 63) - 1
-RESTARTING: Final = ("57P01", "57P02", "57P03")
-"""The server shuts down, has crashed, or does not take connections yet."""
+RESTARTING: Final = "57P03"
+"""The server does not take connections now: it shuts down, starts, or recovers from a crash."""
 PATIENCE_PART: Final = 1 / 3
 """Of the worker timeout: how long a look may take before another session is opened."""
 HEARD_SECONDS: Final = 0.5
@@ -81,12 +80,14 @@ class Presence:
         *,
         worker_timeout_seconds: float,
         on_gone: Callable[[Sequence[UUID]], Awaitable[None]] | None,
+        on_proven: Callable[[], None],
     ) -> None:
         self._database = database
         self._worker_id = worker_id
         self._key = worker_id.int & MAX_LOCK_KEY
         self._timeout_seconds = worker_timeout_seconds
         self._on_gone = on_gone
+        self._on_proven = on_proven
         self._session: Session | None = None
         self._is_excused = False
         self._is_alone = False
@@ -109,6 +110,7 @@ class Presence:
             while True:
                 session = await self._begin()
                 self._replace(session)
+                self._on_proven()
                 await self._keep(session, counts_from)
                 counts_from = time.monotonic() + self._timeout_seconds
         finally:
@@ -127,7 +129,7 @@ class Presence:
                 async with asyncio.timeout(self._hurry_seconds()):
                     return await self._prove()
             except Exception as error:
-                self._is_excused = _is_restarting(error)
+                self._note_failure(error)
             await self._take_back()
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -139,6 +141,7 @@ class Presence:
         connection = await self._database.connect()
         try:
             proven_at = time.monotonic()
+            await connection.execute(self._database.sql["attend_session"])
             await connection.fetchval(LOCK, self._key)
             await self._say(connection)
         except BaseException:
@@ -157,9 +160,13 @@ class Presence:
             async with asyncio.timeout(self._hurry_seconds()):
                 await self._database.fetch(self._database.sql["attend"], self._worker_id, None)
         except Exception as error:
-            self._is_excused = self._is_excused or _is_restarting(error)
+            self._note_failure(error)
         else:
             self._session = None
+
+    def _note_failure(self, error: Exception) -> None:
+        """What the server has said once counts until it is back: while it is down nobody is there to say it."""
+        self._is_excused = self._is_excused or _is_restarting(error)
 
     # to look
 
@@ -215,13 +222,10 @@ def _heard_too_late(asked: "asyncio.Future[Any]") -> None:
 
 
 def _is_restarting(error: BaseException | None) -> bool:
-    """Nobody can write there: it restarts, nobody listens, or it is a standby that is not promoted yet."""
     while error is not None:
         if isinstance(error, ExceptionGroup):
-            return all(_is_restarting(one) for one in error.exceptions)
-        if isinstance(error, ConnectionRefusedError | asyncpg.TargetServerAttributeNotMatched):
-            return True
-        if sqlstate_of(error) in RESTARTING:
+            return any(_is_restarting(one) for one in error.exceptions)
+        if sqlstate_of(error) == RESTARTING:
             return True
         error = error.__cause__ or error.__context__
     return False

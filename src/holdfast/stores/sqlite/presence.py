@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -36,22 +37,26 @@ class Presence:
         *,
         worker_timeout_seconds: float,
         on_gone: Callable[[Sequence[UUID]], Awaitable[None]] | None,
+        on_proven: Callable[[], None],
     ) -> None:
         self._folder = Path(f"{os.path.realpath(database)}{FOLDER}")
         self._worker_id = worker_id
         self._timeout_seconds = worker_timeout_seconds
         self._on_gone = on_gone
+        self._on_proven = on_proven
+        self._descriptor = -1
 
     async def run(self) -> None:
         """Until cancelled; it returns at once where there can be no proof."""
         try:
-            descriptor = self._hold()
+            self._descriptor = self._hold()
         except OSError:
             return
+        self._on_proven()
         try:
             await self._watch()
         finally:
-            self._sign_off(descriptor)
+            self._sign_off()
 
     def _hold(self) -> int:
         unnamed = self._folder / str(self._worker_id)
@@ -74,10 +79,10 @@ class Presence:
         self._folder.mkdir(exist_ok=True)
         return os.open(file, FLAGS, 0o644)
 
-    def _sign_off(self, descriptor: int) -> None:
+    def _sign_off(self) -> None:
         # In this order: a name whose lock is free stands for a process that has died.
         self._remove(self._worker_id)
-        self._close(descriptor)
+        self._close(self._descriptor)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
@@ -85,9 +90,21 @@ class Presence:
         descriptors.forget(descriptor)
         os.close(descriptor)
 
+    def _hold_again(self) -> None:
+        """Where somebody has taken the file away, or put a copy in its place, which nobody has locked."""
+        ours = os.fstat(self._descriptor)
+        with contextlib.suppress(OSError):
+            found = self._file(self._worker_id).stat()
+            if (found.st_ino, found.st_dev) == (ours.st_ino, ours.st_dev):
+                return
+        with contextlib.suppress(OSError):
+            before, self._descriptor = self._descriptor, self._hold()
+            self._close(before)
+
     async def _watch(self) -> None:
         absences = Absences(worker_timeout_seconds=self._timeout_seconds, counts_from=0.0)
         while True:
+            self._hold_again()
             if self._on_gone is not None:
                 await self._deal_with(absences.saw(list(self._absent()), monotonic=time.monotonic()), self._on_gone)
             await asyncio.sleep(absences.seconds_until_look(is_alone=False))
@@ -110,7 +127,7 @@ class Presence:
             return
         for file in files:
             worker = _worker_of(file.name)
-            if worker is not None and _is_free(file):
+            if worker is not None and worker != self._worker_id and _is_free(file):
                 yield worker
 
     def _file(self, worker: UUID) -> Path:
@@ -130,11 +147,14 @@ def _worker_of(name: str) -> UUID | None:
 
 def _is_free(file: Path) -> bool:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        # Whatever stands there under such a name: opening it must not wait for anybody.
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         # It has signed off meanwhile, or is somebody's whose files we may not read.
         return False
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
         # Shared, so that two who look at the same time do not take each other for the worker.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

@@ -33,6 +33,21 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         _migrate(connection, path)
 
 
+def require_current(path: Path) -> None:
+    """For whoever must not change the file: SchemaMissing or SchemaMismatch say what to run."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        version, latest = _version(connection), len(_migrations())
+    finally:
+        connection.close()
+    if version == latest:
+        return
+    if version == 0:
+        raise SchemaMissing(f"{path} has no tables of Holdfast's; run: holdfast migrate --url sqlite:///{path}")
+    advice = "upgrade Holdfast" if version > latest else f"run: holdfast migrate --url sqlite:///{path}"
+    raise SchemaMismatch(f"{path} has schema {version}, this program speaks {latest}; {advice}")
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         patiently(connection, "BEGIN IMMEDIATE", longest_seconds=LOCKED_SECONDS)

@@ -59,7 +59,7 @@ from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
-from holdfast.core.ports import Clock, Standstill
+from holdfast.core.ports import Clock, Standstill, do_nothing
 from holdfast.core.states import REPLAYABLE
 from holdfast.stores.sqlite import doctor, keys, reads
 from holdfast.stores.sqlite.caller import submit_in
@@ -75,7 +75,7 @@ from holdfast.stores.sqlite.heartbeat import heartbeat as beat
 from holdfast.stores.sqlite.presence import Presence
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.reads import Search
-from holdfast.stores.sqlite.schema import migrate
+from holdfast.stores.sqlite.schema import migrate, require_current
 from holdfast.stores.sqlite.settle import settle as settle_all
 from holdfast.stores.sqlite.submit import is_plain, submit_together
 from holdfast.stores.sqlite.submit import submit as submit_all
@@ -118,13 +118,16 @@ class SQLiteStore:
         clock: Clock | None = None,
         payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
         scan_budget: int = limits.SCAN_BUDGET_JOBS,
+        migrates: bool = True,
     ) -> None:
+        """``migrates=False``: the tables must be those of this version; otherwise the file is not touched."""
         require_supported()
         self.path = require_file(path)
         self._synchronous = require_durability(synchronous)
         self._clock = clock
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
+        self._migrates = migrates
         self._lanes: Lanes | None = None
         self._cursors = ClaimCursors()
 
@@ -138,6 +141,8 @@ class SQLiteStore:
 
     def _open(self) -> Lanes:
         with translated(), ExitStack() as opened:
+            if not self._migrates:
+                require_current(self.path)
 
             def one(*, is_reader: bool) -> sqlite3.Connection:
                 made = connect(self.path, synchronous=self._synchronous, is_reader=is_reader)
@@ -342,7 +347,14 @@ class SQLiteStore:
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._write(lambda tx: beat(tx, heartbeat))
 
-    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
+    async def attend(
+        self,
+        worker_id: UUID,
+        *,
+        worker_timeout_seconds: float,
+        tick: Tick | None,
+        on_proven: Callable[[], None] = do_nothing,
+    ) -> None:
         async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
             report = TickReport(has_more=True)
             while report.has_more:
@@ -353,6 +365,7 @@ class SQLiteStore:
             worker_id,
             worker_timeout_seconds=worker_timeout_seconds,
             on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
+            on_proven=on_proven,
         )
         await presence.run()
 
