@@ -567,16 +567,24 @@ def _batch(book: Book, batch: int, timeout: float) -> int:
 
 
 def _is_gap_disputed(book: Book, timeout: float) -> bool:
-    """A store need not note every tick (SQLite: one in a sixteenth of the timeout), so a gap may look longer to it."""
+    """A store need not note every tick (SQLite: one in a sixteenth of the timeout), so a gap may look longer to it.
+
+    Nor a gap before anybody was silent (PostgreSQL): to a tick with a shorter timeout it may be over sooner.
+    """
     now, real, noted = book.clock.now(), book.model.world.last_tick_at, book.noted_tick_at
     if real is None or noted is None:
         return False
+    counts_from = book.model.world.silence_counts_from
+    if counts_from is not None and now < counts_from and timeout < book.gap_timeout_seconds:
+        return True
     longest = timedelta(seconds=timeout / 2)
     return (now - real > longest) is not (now - noted > longest)
 
 
 def _note_tick(book: Book, timeout: float) -> None:
-    now, noted = book.clock.now(), book.noted_tick_at
+    now, real, noted = book.clock.now(), book.model.world.last_tick_at, book.noted_tick_at
+    if real is None or now - real > timedelta(seconds=timeout / 2):
+        book.gap_timeout_seconds = timeout
     if noted is None or now - noted > timedelta(seconds=timeout / 16):
         book.noted_tick_at = now
 

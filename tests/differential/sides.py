@@ -63,6 +63,8 @@ class Book:
 
     noted_tick_at: datetime | None = None
     """As seen by a store that notes only some of its ticks."""
+    gap_timeout_seconds: float = 0.0
+    """Of the last tick that came after a gap."""
 
     def new_id(self) -> UUID:
         self.made += 1

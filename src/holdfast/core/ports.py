@@ -14,7 +14,7 @@ P7. A job or key that somebody else's open transaction holds delays what needs i
     others, then raise Unavailable, which names it.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
@@ -49,10 +49,6 @@ from holdfast.core.commands import (
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, AttemptLog, ClaimedJob, Job, Lease, LogKey, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-
-
-def do_nothing() -> None:
-    """For whoever need not be told."""
 
 
 class Clock(Protocol):
@@ -198,17 +194,9 @@ class Store(Registry, Protocol):
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer: ...
 
-    async def attend(
-        self,
-        worker_id: UUID,
-        *,
-        worker_timeout_seconds: float,
-        tick: Tick | None,
-        on_proven: Callable[[], None] = do_nothing,
-    ) -> None:
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         """Prove, until cancelled, that a registered worker's process lives (Z1, Z2 in ``core/presence``).
 
-        ``on_proven`` is called once others can see it.
         With ``tick``, the leases of workers whose process has died are reclaimed meanwhile, in batches of that size.
         Where the store has no such proof it returns at once; then silence is the rule, for this worker and by it.
         """

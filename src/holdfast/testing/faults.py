@@ -41,7 +41,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-from holdfast.core.ports import Standstill, Store, do_nothing
+from holdfast.core.ports import Standstill, Store
 
 Answer = TypeVar("Answer")
 
@@ -193,19 +193,10 @@ class FaultyStore:
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._do("heartbeat", lambda: self._store.heartbeat(heartbeat))
 
-    async def attend(
-        self,
-        worker_id: UUID,
-        *,
-        worker_timeout_seconds: float,
-        tick: Tick | None,
-        on_proven: Callable[[], None] = do_nothing,
-    ) -> None:
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         await self._do(
             "attend",
-            lambda: self._store.attend(
-                worker_id, worker_timeout_seconds=worker_timeout_seconds, tick=tick, on_proven=on_proven
-            ),
+            lambda: self._store.attend(worker_id, worker_timeout_seconds=worker_timeout_seconds, tick=tick),
         )
 
     async def leave(self, worker_id: UUID) -> None:

@@ -63,7 +63,6 @@ LOOK_PART: Final = 1 / 60
 BLOCKED_SECONDS: Final = 5.0
 """How far beyond its timeout a coroutine may block the loop before its job is settled without it."""
 JOIN_SECONDS: Final = 10.0
-ATTENDED_SECONDS: Final = 2.0
 
 
 class Pulse:
@@ -114,7 +113,6 @@ class Pulse:
         self._has_news = False
         """Since the last tick began."""
         self._is_stopped = False
-        self._attended = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -282,24 +280,11 @@ class Pulse:
                     self._leases.worker_id,
                     worker_timeout_seconds=self._timeout_seconds,
                     tick=self._options.tick,
-                    on_proven=self._note_attended,
                 )
             except Exception as error:
                 await patience.wait(error)
             else:
-                return self._note_attended()
-
-    def _note_attended(self) -> None:
-        self._tell(self._attended.set)
-
-    async def attended(self) -> None:
-        """On the loop that claims: until others can see that this process lives, as far as they ever can.
-
-        A job that kills its process at once should be noticed like any other. It is not waited for long.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ATTENDED_SECONDS):
-                await self._attended.wait()
+                return
 
     async def _pause(self, seconds: float) -> bool:
         """False when it is time to stop."""

@@ -163,7 +163,7 @@ class Worker:
         # From here on nothing can fail.
         capture.install()
         self._housekeeping = tasks.start(self._look_after_itself(slots))
-        self._fetching = tasks.start(self._fetch(slots))
+        self._fetching = tasks.start(slots.fetcher.run())
         self._housekeeping.add_done_callback(partial(self._check, "housekeeping"))
         self._fetching.add_done_callback(partial(self._check, "claiming"))
         self._is_running = True
@@ -173,10 +173,6 @@ class Worker:
             ", ".join(self.options.queue_names),
             extra={"event": "worker_started", "worker_id": str(self.id)},
         )
-
-    async def _fetch(self, slots: Slots) -> None:
-        await self._pulse.attended()
-        await slots.fetcher.run()
 
     def _nudge(self) -> None:
         if self._pulse is not None:

@@ -28,7 +28,6 @@ from holdfast.testing.factories import claim_one, read_state, register, submit_o
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
 from tests.integration.postgres.databases import fetch
-from tests.integration.worker.awkward import Awkward, Gate
 from tests.integration.worker.conftest import on
 from tests.integration.worker.world import World, eventually
 
@@ -219,26 +218,6 @@ async def test_strange_files_among_the_locks_hold_nobody_up(world: World) -> Non
         (folder / "notes.lock").touch()
         os.kill(process.pid, signal.SIGKILL)
         await until_state(world, job_id, State.SCHEDULED)
-
-
-@on("sqlite", "postgres")
-async def test_nothing_is_claimed_before_others_can_see_that_the_process_lives(world: World) -> None:
-    gate = Gate(is_open=False)
-    started = asyncio.Event()
-
-    async def work() -> None:
-        started.set()
-
-    world.handle(work)
-    job_id = await world.submit("work")
-    pulse_store = Awkward(create_store(world.url), attend=gate)
-    async with world.new_worker(create_pulse_store=lambda: pulse_store) as worker:
-        await eventually(gate.met.is_set)
-        assert not started.is_set()
-        loop = worker._pulse._loop
-        assert loop is not None
-        loop.call_soon_threadsafe(gate.open)
-        assert (await world.until(job_id)).state is State.COMPLETED
 
 
 @on("sqlite")

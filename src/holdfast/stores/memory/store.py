@@ -52,7 +52,7 @@ from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream, lease_of
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
-from holdfast.core.ports import Clock, do_nothing
+from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State
 from holdfast.stores.memory import doctor, keys
 from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, WorkerRow
@@ -437,14 +437,7 @@ class MemoryStore:
             handed_back=handed_back,
         )
 
-    async def attend(
-        self,
-        worker_id: UUID,
-        *,
-        worker_timeout_seconds: float,
-        tick: Tick | None,
-        on_proven: Callable[[], None] = do_nothing,
-    ) -> None:
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         """It lives in one process, and ends with it."""
 
     async def leave(self, worker_id: UUID) -> None:

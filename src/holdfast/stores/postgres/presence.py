@@ -80,14 +80,12 @@ class Presence:
         *,
         worker_timeout_seconds: float,
         on_gone: Callable[[Sequence[UUID]], Awaitable[None]] | None,
-        on_proven: Callable[[], None],
     ) -> None:
         self._database = database
         self._worker_id = worker_id
         self._key = worker_id.int & MAX_LOCK_KEY
         self._timeout_seconds = worker_timeout_seconds
         self._on_gone = on_gone
-        self._on_proven = on_proven
         self._session: Session | None = None
         self._is_excused = False
         self._is_alone = False
@@ -110,7 +108,6 @@ class Presence:
             while True:
                 session = await self._begin()
                 self._replace(session)
-                self._on_proven()
                 await self._keep(session, counts_from)
                 counts_from = time.monotonic() + self._timeout_seconds
         finally:

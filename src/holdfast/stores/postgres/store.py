@@ -55,7 +55,7 @@ from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
-from holdfast.core.ports import Clock, do_nothing
+from holdfast.core.ports import Clock
 from holdfast.core.states import State
 from holdfast.stores.postgres import keys, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor
@@ -292,14 +292,7 @@ class PostgresStore:
     def absent_since(self) -> float | None:
         return None if self._presence is None else self._presence.absent_since
 
-    async def attend(
-        self,
-        worker_id: UUID,
-        *,
-        worker_timeout_seconds: float,
-        tick: Tick | None,
-        on_proven: Callable[[], None] = do_nothing,
-    ) -> None:
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         if not self._database.has_sessions:
             return
 
@@ -315,7 +308,6 @@ class PostgresStore:
             worker_id,
             worker_timeout_seconds=worker_timeout_seconds,
             on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
-            on_proven=on_proven,
         )
         await self._presence.run()
 

@@ -37,13 +37,11 @@ class Presence:
         *,
         worker_timeout_seconds: float,
         on_gone: Callable[[Sequence[UUID]], Awaitable[None]] | None,
-        on_proven: Callable[[], None],
     ) -> None:
         self._folder = Path(f"{os.path.realpath(database)}{FOLDER}")
         self._worker_id = worker_id
         self._timeout_seconds = worker_timeout_seconds
         self._on_gone = on_gone
-        self._on_proven = on_proven
         self._descriptor = -1
 
     async def run(self) -> None:
@@ -52,7 +50,6 @@ class Presence:
             self._descriptor = self._hold()
         except OSError:
             return
-        self._on_proven()
         try:
             await self._watch()
         finally:

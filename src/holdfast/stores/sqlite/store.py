@@ -59,7 +59,7 @@ from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.payload import check_limit
-from holdfast.core.ports import Clock, Standstill, do_nothing
+from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
 from holdfast.stores.sqlite import doctor, keys, reads
 from holdfast.stores.sqlite.caller import submit_in
@@ -347,14 +347,7 @@ class SQLiteStore:
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         return await self._write(lambda tx: beat(tx, heartbeat))
 
-    async def attend(
-        self,
-        worker_id: UUID,
-        *,
-        worker_timeout_seconds: float,
-        tick: Tick | None,
-        on_proven: Callable[[], None] = do_nothing,
-    ) -> None:
+    async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
             report = TickReport(has_more=True)
             while report.has_more:
@@ -365,7 +358,6 @@ class SQLiteStore:
             worker_id,
             worker_timeout_seconds=worker_timeout_seconds,
             on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
-            on_proven=on_proven,
         )
         await presence.run()
 
