@@ -108,7 +108,7 @@ CHECKS: Final = {
     ),
     Code.WAITS_FOR_NOTHING: Check(
         "PENDING jobs wait for a job that is gone",
-        "not repaired, because nobody knows how it ended; holdfast cancel ID, and submit anew what is still wanted",
+        "not repaired, because nobody knows how it ended; holdfast cancel ID, and submit again what is still wanted",
     ),
     Code.END_UNTOLD: Check(
         "dependencies have ended, and nothing says that their dependents are to be told",
