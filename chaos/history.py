@@ -151,10 +151,12 @@ class Overdue:
     job_id: UUID
     seconds: float
     """For how long."""
+    at_seconds: float
+    """How long after the first look that was."""
     why: str
 
     def __str__(self) -> str:
-        return f"{self.job_id} stood {self.seconds:.1f} s past its bound: {self.why}"
+        return f"{self.job_id} stood {self.seconds:.1f} s past its bound at {self.at_seconds:.0f} s: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,6 +126,7 @@ class Watch:
         self._types = {name: service.types for service in services.values() for name in service.types}
         """With which others it is served, by type."""
         self._last: Look | None = None
+        self._began_at = float("nan")
         self._free_from = float("-inf")
         """Before that nobody is late (X1)."""
         self._debts: dict[UUID, _Debt] = {}
@@ -142,6 +143,8 @@ class Watch:
         return list(self._found.values())
 
     def look(self, look: Look, circumstances: Circumstances) -> None:
+        if not self.looks:
+            self._began_at = look.at
         self.looks += 1
         self._note_outage(look, circumstances)
         for (queue, name), count in look.claims.items():
@@ -186,7 +189,9 @@ class Watch:
         past = at - debt.ends_at
         found = self._found.get(job.job_id)
         if past > 0 and (found is None or past > found.seconds):
-            self._found[job.job_id] = Overdue(job_id=job.job_id, seconds=past, why=f"{job.state}, {debt.why}")
+            self._found[job.job_id] = Overdue(
+                job_id=job.job_id, seconds=past, at_seconds=at - self._began_at, why=f"{job.state}, {debt.why}"
+            )
         return debt
 
     # who could do something

@@ -506,7 +506,9 @@ def test_a_job_may_be_cancelled_with_what_it_waits_for(story: Story) -> None:
 
 
 def test_an_overdue_job_is_seen_and_the_longest_is_told(story: Story) -> None:
-    story.overdue += [Overdue(job_id=uuid4(), seconds=seconds, why="it is due") for seconds in (0.5, 2.5)]
+    story.overdue += [
+        Overdue(job_id=uuid4(), seconds=seconds, at_seconds=9.0, why="it is due") for seconds in (0.5, 2.5)
+    ]
     assert story.found() == {"overdue"}
     verdict = check(story.history())
     assert verdict.overdue_seconds == 2.5

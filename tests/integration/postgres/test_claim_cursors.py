@@ -173,6 +173,15 @@ def test_no_floor_rises_while_a_prepared_transaction_holds_the_table() -> None:
     assert lane_of(claim_cursors).floor == 0
 
 
+def test_a_row_ahead_of_the_cursor_is_announced_too() -> None:
+    """Row 9 was locked when the cursor passed it and came to 20; row 15 was committed after a claim had looked there."""
+    claim_cursors = ClaimCursors()
+    take(claim_cursors, 20)
+    refresh(claim_cursors, "3/1", place=20, first=9)
+    take(claim_cursors, 9, is_short=True)
+    assert refresh(claim_cursors, place=20, first=15) == {"default"}
+
+
 def test_the_floor_stays_below_the_first_row_that_can_be_seen_and_the_cursor_returns_to_it() -> None:
     """It may be locked by a claim that is rolled back."""
     claim_cursors = ClaimCursors()

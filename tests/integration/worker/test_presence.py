@@ -20,7 +20,7 @@ import pytest
 
 from holdfast.core import presence as core_presence
 from holdfast.core.commands import Tick
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.stores.postgres import PostgresStore, presence
@@ -102,7 +102,8 @@ async def attending(store: Store, *, tick: Tick | None = SHORT) -> AsyncIterator
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(end, asyncio.CancelledError | HoldfastError) for end in ends), ends
 
 
 async def keep_ticking(store: Store) -> None:
@@ -295,12 +296,21 @@ def no_connection(error: Exception) -> Any:
     return refuse
 
 
+def all_but(refused: str, error: Exception, fetch: Any) -> Any:
+    async def fetch_others(sql: str, *arguments: Any) -> Any:
+        if sql == refused:
+            raise error
+        return await fetch(sql, *arguments)
+
+    return fetch_others
+
+
 @on("postgres")
 @pytest.mark.parametrize("cause", [None, ConnectionRefusedError(), asyncpg.AdminShutdownError()], ids=type)
 async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
     world: World, monkeypatch: pytest.MonkeyPatch, cause: Exception | None
 ) -> None:
-    """Also where nobody listens: it may be so for this worker alone, whose proxy is down."""
+    """Though its heartbeats arrive. Where nobody listens, too: that may be so for this worker alone, whose proxy is down."""
     story: list[str] = []
 
     async def work(ctx: Context) -> None:
@@ -314,7 +324,7 @@ async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
     await world.submit("work")
     pulse_store = create_store(world.url)
     assert isinstance(pulse_store, PostgresStore)
-    worker = world.new_worker(create_pulse_store=lambda: pulse_store, heartbeat_seconds=60.0, tick=SHORT_BUT_LONG)
+    worker = world.new_worker(create_pulse_store=lambda: pulse_store, heartbeat_seconds=0.1, tick=SHORT)
     async with worker:
         await eventually(lambda: bool(story))
         while not await is_attended(world.url, worker.id):
@@ -322,13 +332,10 @@ async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
         error = Unavailable("no answer")
         error.__cause__ = cause
         monkeypatch.setattr(pulse_store._database, "connect", no_connection(error))
-        monkeypatch.setattr(pulse_store._database, "fetch", no_connection(error))
+        take_back = pulse_store._database.sql["attend"]
+        monkeypatch.setattr(pulse_store._database, "fetch", all_but(take_back, error, pulse_store._database.fetch))
         await end_session(world, worker.id)
         await eventually(lambda: story == ["started", "stopped"])
-
-
-SHORT_BUT_LONG = Tick(worker_timeout_seconds=5.0)
-"""Told after 0.8 s, if for the session that is lost; after 4 s for silence."""
 
 
 @on("postgres")

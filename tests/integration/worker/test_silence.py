@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -167,7 +168,9 @@ async def test_handlers_carry_on_while_somebody_else_keeps_the_file_locked(
         for _ in range(times):
             async with locked(world):
                 await asyncio.sleep(held_seconds)
-            await asyncio.sleep(0.02)
+                unlocked_at = datetime.now(UTC)
+            while min(worker.seen_at for worker in await world.store.read_workers()) < unlocked_at:
+                await asyncio.sleep(0.01)
         await asyncio.sleep(TIMEOUT_SECONDS)  # time to be taken for dead
         go_on.set()
         jobs = [await world.until(job_id) for job_id in ids]

@@ -243,11 +243,14 @@ class ClaimCursors:
         return Question(lanes, [lane.after for lane in lanes], starts, settled, from_start_at, self._turn)
 
     def refresh(self, question: Question, first_places: Sequence[int | None]) -> set[str]:
-        """Take in the first visible place of each lane. Returns the queues in which something is behind a cursor."""
-        behind: set[str] = set()
+        """Take in the first visible place of each lane. Returns the queues in which there is one.
+
+        Not only those where it is behind the cursor: the cursor may have gone back for another row, and a claim have
+        looked ahead of it before this one was committed.
+        """
         if question.turn != self._turn:
             # Forgotten meanwhile: this is the answer of a server of before.
-            return behind
+            return set()
         self._turn += 1
         if question.from_start_at is not None:
             self._searched_at = question.from_start_at
@@ -256,11 +259,10 @@ class ClaimCursors:
             if first is not None:
                 lane.floor = min(lane.floor, first - 1)
                 if first <= after:
-                    behind.add(lane.queue)
                     self._return(lane, first - 1)
             if lane.after < lane.floor:
                 lane.after = lane.floor
-        return behind
+        return {lane.queue for lane, first in zip(question.lanes, first_places, strict=True) if first is not None}
 
     def forget(self) -> None:
         """What was known of the server need not be true any more."""

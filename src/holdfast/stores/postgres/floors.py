@@ -1,7 +1,7 @@
 """The refresh of the claims' cursors, once a second beside the claims for as long as one is owed.
 
 It is a task of its own, because a search may have many dead rows to walk over, and no claim should wait for that. What
-it finds behind a cursor is claimed next: whoever waits for work in that queue is woken.
+it finds is claimed next: whoever waits for work in that queue is woken.
 """
 
 import asyncio
@@ -54,8 +54,7 @@ class Floors:
             self._cursors.note_refresh(monotonic=monotonic)
         holders = Holders(row["place"], frozenset(row["holders"]), row["server"])
         question = self._cursors.question(holders, furthest=furthest, monotonic=monotonic)
-        behind = self._cursors.refresh(question, await self._first_places(question))
-        self._database.wake(behind)
+        self._database.wake(self._cursors.refresh(question, await self._first_places(question)))
 
     async def _first_places(self, question: Question) -> list[int | None]:
         places: list[int | None] = [None] * len(question.lanes)
