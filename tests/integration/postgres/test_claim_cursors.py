@@ -174,7 +174,7 @@ def test_no_floor_rises_while_a_prepared_transaction_holds_the_table() -> None:
 
 
 def test_a_row_ahead_of_the_cursor_is_announced_too() -> None:
-    """Row 9 was locked when the cursor passed it and came to 20; row 15 was committed after a claim had looked there."""
+    """Row 9 was locked when the cursor passed it and came to 20; row 15 was committed when a claim had looked there."""
     claim_cursors = ClaimCursors()
     take(claim_cursors, 20)
     refresh(claim_cursors, "3/1", place=20, first=9)

@@ -310,7 +310,7 @@ def all_but(refused: str, error: Exception, fetch: Any) -> Any:
 async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
     world: World, monkeypatch: pytest.MonkeyPatch, cause: Exception | None
 ) -> None:
-    """Though its heartbeats arrive. Where nobody listens, too: that may be so for this worker alone, whose proxy is down."""
+    """Though its heartbeats arrive. Also where nobody listens: that may be so for it alone, whose proxy is down."""
     story: list[str] = []
 
     async def work(ctx: Context) -> None:
