@@ -11,14 +11,15 @@ W2. Who must move what, by when (the times of SPEC, scaled), to which MACHINE_SE
     | PENDING, and all it waits for has ended | settle or tick, by its mark | a sweep |
     | DELAYED or RETRYING, due, and seen before it was | tick | a moment |
     | DELAYED or RETRYING, first seen when it was due long since: committed late | tick | a sweep |
-    | SCHEDULED, overtaken: more were claimed since than were in front of it | a claim | a moment |
-    | SCHEDULED, while a worker that serves it has had room all the time | a claim | a poll and a moment |
+    | SCHEDULED, overtaken: more were claimed since than have left the line in front of it | a claim | a moment |
+    | SCHEDULED, nobody in front of it moves, and a worker that serves it has room | a claim | a poll and a moment |
     | RUNNING, its lease over, or its worker silent for the worker timeout | tick | a rest between ticks and a moment |
     | RUNNING, its worker lost or gone from the table | tick | a sweep |
 
 W3. What excuses is stated in ``excuses``. Where nobody is left who could tick or claim, nobody is bound.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ REST_SECONDS: Final = 3 * scale.TICK_SECONDS
 FRESH_SECONDS: Final = 3 * scale.HEARTBEAT_SECONDS
 """A worker that was seen within this time is there."""
 SPARE_CLAIMS: Final = 50
-"""So many more claimed than were in front: claims are under way beside each other."""
+"""So many more claimed than have left the line in front: claims are under way beside each other."""
 ROOM_PART: Final = 0.5
 """Of its slots, taken: more than that may be all of them before the next look."""
 LATE_SECONDS: Final = 0.5
@@ -102,8 +103,13 @@ class Service:
 class _Waiting:
     """A SCHEDULED job, since it was first seen at its place."""
 
-    ahead: int
-    claims: int
+    lane: "Lane"
+    claims: int = 0
+    """Of its lane."""
+    gone: int = 0
+    """Those that stood in front of it. A store that crashes forgets claims, and they stand there again."""
+    is_moving: bool = False
+    """Somebody in front of it has gone since the last look."""
 
 
 @dataclass(slots=True)
@@ -134,7 +140,6 @@ class Watch:
         self._early: set[tuple[UUID, int]] = set()
         """Jobs that were seen before they were due, with their versions."""
         self._was_locked: set[UUID] = set()
-        self._claims: Counter[Lane] = Counter()
         self._found: dict[UUID, Overdue] = {}
         self.looks = 0
 
@@ -147,10 +152,8 @@ class Watch:
             self._began_at = look.at
         self.looks += 1
         self._note_outage(look, circumstances)
-        for (queue, name), count in look.claims.items():
-            self._claims[self._lane(queue, name)] += count
         able = self._able(look, circumstances)
-        ahead = self._ahead(look)
+        self._move_lines(look)
         room = self._room(look, able)
         owners = {worker.id: worker for worker in look.workers}
         self._was_locked |= circumstances.locked
@@ -160,7 +163,7 @@ class Watch:
                 continue
             match job.state:
                 case "SCHEDULED":
-                    owed = self._of_scheduled(job, ahead, room)
+                    owed = self._of_scheduled(job, room)
                 case "RUNNING":
                     owed = self._of_running(job, owners, look.now)
                 case _:
@@ -228,28 +231,34 @@ class Watch:
 
     # what is owed
 
-    def _ahead(self, look: Look) -> dict[UUID, int]:
-        """How many stand in front of a SCHEDULED job in its lane."""
-        lanes: defaultdict[Lane, list[Standing]] = defaultdict(list)
-        for job in look.jobs:
-            if job.state == "SCHEDULED":
-                lanes[self._lane(job.queue, job.type)].append(job)
-        ahead: dict[UUID, int] = {}
-        for jobs in lanes.values():
-            jobs.sort(key=lambda job: job.place or 0)
-            ahead.update({job.job_id: number for number, job in enumerate(jobs)})
-        return ahead
+    def _move_lines(self, look: Look) -> None:
+        """Note what was claimed since the last look, and who has left the line in front of whom."""
+        claims: Counter[Lane] = Counter()
+        for (queue, name), count in look.claims.items():
+            claims[self._lane(queue, name)] += count
+        queued = {(job.job_id, job.place or 0): job for job in look.jobs if job.state == "SCHEDULED"}
+        gone: defaultdict[Lane, list[int]] = defaultdict(list)
+        for job_id, place in self._queued.keys() - queued.keys():
+            gone[self._queued[job_id, place].lane].append(place)
+        for places in gone.values():
+            places.sort()
+        for key, job in queued.items():
+            waiting = self._queued.get(key)
+            if waiting is None:
+                self._queued[key] = _Waiting(self._lane(job.queue, job.type))
+                continue
+            passed = bisect_left(gone[waiting.lane], job.place or 0)
+            waiting.gone += passed
+            waiting.claims += claims[waiting.lane]
+            waiting.is_moving = passed > 0
+        self._queued = {key: self._queued[key] for key in queued}
 
-    def _of_scheduled(self, job: Standing, ahead: Mapping[UUID, int], room: set[Lane]) -> tuple[str, float] | None:
-        lane = self._lane(job.queue, job.type)
-        key = (job.job_id, job.place or 0)
-        queued = self._queued.get(key)
-        if queued is None:
-            queued = self._queued[key] = _Waiting(ahead[job.job_id], self._claims[lane])
+    def _of_scheduled(self, job: Standing, room: set[Lane]) -> tuple[str, float] | None:
+        waiting = self._queued[job.job_id, job.place or 0]
         bound = scale.SWEEP_SECONDS if job.job_id in self._was_locked else MOMENT_SECONDS
-        if self._claims[lane] - queued.claims > queued.ahead + SPARE_CLAIMS:
+        if waiting.claims - waiting.gone > SPARE_CLAIMS:
             return "overtaken by others of its lane", bound
-        if lane in room:
+        if waiting.lane in room and not waiting.is_moving:
             return "while a worker has room for it", max(bound, scale.POLL_SECONDS + MOMENT_SECONDS)
         return None
 
@@ -281,6 +290,4 @@ class Watch:
 
     def _forget(self, look: Look) -> None:
         """What is not there any more need not be remembered."""
-        places = {(job.job_id, job.place or 0) for job in look.jobs if job.state == "SCHEDULED"}
-        self._queued = {key: queued for key, queued in self._queued.items() if key in places}
         self._early &= {(job.job_id, job.version) for job in look.jobs}

@@ -172,6 +172,33 @@ def test_a_job_behind_others_waits_for_its_turn(story: Story) -> None:
     assert story.found == {}
 
 
+def test_a_line_that_a_crash_has_put_back_in_front_overtakes_nobody(story: Story) -> None:
+    """The store forgot their claims, and they are claimed once more."""
+    front = [job("SCHEDULED", place=number) for number in range(2 * SPARE_CLAIMS)]
+    last = job("SCHEDULED", place=1000)
+    story.look(*front, last)
+    for _ in range(2):
+        story.look(last, *busy(story.worker, story.now), claims=len(front))
+        story.look(*front, last)
+    story.look_on(last, *busy(story.worker, story.now))
+    assert story.found == {}
+
+
+def test_whoever_stands_in_a_line_that_moves_waits_for_its_turn(story: Story) -> None:
+    """Where a queue is limited, jobs leave it one by one, and at many looks there is room for another."""
+    queue = [job("SCHEDULED", place=number) for number in range(200)]
+    for number in range(200):
+        story.look(*queue[number:], claims=1)
+    assert story.found == {}
+
+
+def test_a_line_that_moves_excuses_nobody_in_front_of_it(story: Story) -> None:
+    waits, *others = [job("SCHEDULED", place=number) for number in range(SPARE_CLAIMS)]
+    for number in range(SPARE_CLAIMS - 1):
+        story.look(waits, *others[number:], claims=1)
+    assert story.found == {waits.job_id: "SCHEDULED, while a worker has room for it"}
+
+
 def test_claims_of_another_queue_overtake_nobody(story: Story) -> None:
     waits = job("SCHEDULED", place=1)
     story.look_on(waits, *busy(story.worker, story.now), claims=SPARE_CLAIMS, queue="another")

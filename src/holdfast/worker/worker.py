@@ -32,7 +32,7 @@ from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.patience import Outage
 from holdfast.worker.pulse import Pulse
-from holdfast.worker.running import Ending
+from holdfast.worker.running import Ending, Running
 from holdfast.worker.slots import Slots
 from holdfast.worker.starvation import Starvation
 
@@ -81,6 +81,7 @@ class Worker:
         self._is_started = False
         self._is_running = False
         self._is_stopping = False
+        self._stuck: list[Running] = []
         self._slots: Slots | None = None
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
@@ -242,7 +243,9 @@ class Worker:
             LOG.warning("old logs could not be removed: %s", error, extra={"event": "log_retention"})
 
     def _stop_if_stuck(self, slots: Slots) -> None:
-        stuck = slots.executor.stuck(self.options.grace_seconds)
+        before, self._stuck = self._stuck, slots.executor.stuck(self.options.grace_seconds)
+        # Never at the first look: after this process was stopped for a while, handlers get their chance to return.
+        stuck = [one for one in self._stuck if one in before]
         if not self._is_stopping and len(stuck) * 2 >= self.options.concurrency:
             names = ", ".join(sorted({one.handler.name for one in stuck}))
             self._error = WorkerStuck(handlers=names, slots=len(stuck))

@@ -416,3 +416,26 @@ async def test_threads_that_were_ended_have_the_grace_time_to_return(
         finally:
             release.set()
         assert (await world.until(await world.submit("quick"))).state is State.COMPLETED
+
+
+async def test_a_worker_that_stood_still_gives_ended_threads_their_chance_to_return(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after SIGSTOP and SIGCONT: the grace time is over, and nobody could use it."""
+    monkeypatch.setattr("holdfast.worker.worker.LOOK_SECONDS", 0.5)
+    release = threading.Event()
+
+    def slow() -> None:
+        release.wait()
+
+    async def quick() -> None:
+        return None
+
+    world.handle(slow), world.handle(quick)
+    for _ in range(2):
+        await world.submit("slow", timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
+    async with world.worker(concurrency=2, grace_seconds=0.3) as worker:
+        await eventually(lambda: len(slots_of(worker).executor.stuck()) == 2)
+        time.sleep(1.0)  # noqa: ASYNC251 - the whole process stands still, and longer than until the next look
+        release.set()
+        assert (await world.until(await world.submit("quick"))).state is State.COMPLETED
