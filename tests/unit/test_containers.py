@@ -8,7 +8,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from holdfast.cli import build_parser
-from holdfast.services.settings import Settings, settings_of
+from holdfast.designs.services.settings import Settings, settings_of
 
 ROOT = Path(__file__).parents[2]
 SERVICES = {"gateway", "job", "queue", "coordinator", "worker", "result"}

@@ -12,28 +12,13 @@ from holdfast.cli.exits import MEANINGS, Exit, exit_of
 from holdfast.cli.streams import finish, note, prepare
 from holdfast.core.errors import HoldfastError
 
-COMMANDS: Final = (
-    "dev",
-    "worker",
-    "server",
-    "cluster",
-    "submit",
-    "jobs",
-    "job",
-    "cancel",
-    "replay",
-    "dead",
-    "queues",
-    "workers",
-    "cron",
-    "top",
-    "migrate",
-    "doctor",
-    "keys",
-    "bench",
-    "eval",
-)
-"""In the order of the help: first what a newcomer needs. Each is a module beside this one."""
+GROUPS: Final = {
+    "your jobs": ("dev", "worker", "submit", "jobs", "job", "cancel", "replay", "dead", "cron"),
+    "operate": ("top", "queues", "workers", "server", "keys", "migrate", "doctor"),
+    "measure and compare": ("bench", "cluster", "eval"),
+}
+"""In the order of the help: first what a newcomer needs. Each command is a module beside this one."""
+COMMANDS: Final = tuple(name for names in GROUPS.values() for name in names)
 ENVIRONMENT: Final = {
     "HOLDFAST_URL": "the database: sqlite:///jobs.db, postgresql://user@host/database",
     "HOLDFAST_LOGS": "where execution logs are kept: a folder, s3://bucket/prefix, off",
@@ -81,7 +66,7 @@ def build_parser(names: Sequence[str] = COMMANDS) -> Parser:
         prog="holdfast",
         description="A job queue whose database is the truth.",
         epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=GroupedHelp,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=Version, help="show the version and exit")
@@ -89,6 +74,13 @@ def build_parser(names: Sequence[str] = COMMANDS) -> Parser:
     for name in names:
         import_module(f"holdfast.cli.{name}").add_to(commands)
     return parser
+
+
+class GroupedHelp(argparse.RawDescriptionHelpFormatter):
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        title = next((title for title, names in GROUPS.items() if action.dest == names[0]), None)
+        return text if title is None else f"\n  {title}:\n{text}"
 
 
 class Version(argparse.Action):

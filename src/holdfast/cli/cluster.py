@@ -25,10 +25,10 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.streams import note, write_json
 from holdfast.cli.supervisor import child_of
 from holdfast.core.errors import UsageError
+from holdfast.designs.services import settings
 from holdfast.rpc.installed import require_grpc
 from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
 from holdfast.rpc.ports import free_ports
-from holdfast.services import settings
 
 EXAMPLES: Final = """
 holdfast cluster up --design a                               gateway at 127.0.0.1:50051
@@ -222,7 +222,7 @@ def serve(arguments: argparse.Namespace) -> int:
     require_grpc("holdfast cluster")
     # Its own words about a port that is taken would stand beside ours.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from holdfast.services import run
+    from holdfast.designs.services import run
 
     given = settings.settings_of(arguments)
     supervised = child_of()

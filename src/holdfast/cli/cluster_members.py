@@ -21,8 +21,8 @@ from typing import Final
 from holdfast.cli.exits import Exit
 from holdfast.cli.supervisor import VARIABLE, ended
 from holdfast.core.errors import UsageError
+from holdfast.designs.services.settings import NEEDS, NODE, ROLES
 from holdfast.rpc.ports import HOST
-from holdfast.services.settings import NEEDS, NODE, ROLES
 
 DESIGNS: Final = ("a", "b")
 MEMBERS: Final = 6

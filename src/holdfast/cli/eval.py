@@ -23,7 +23,7 @@ from holdfast.rpc.installed import require_grpc
 from holdfast.wiring import without_password
 
 if TYPE_CHECKING:
-    from holdfast.evaluation.speed_rows import Row
+    from holdfast.designs.evaluation.speed_rows import Row
 
 EXAMPLES: Final = """
 holdfast eval                                       the quick profile: A, B and the durable engine, under two minutes
@@ -105,11 +105,11 @@ def address(text: str) -> tuple[str, list[str]]:
 def run(arguments: argparse.Namespace) -> int:
     require_grpc("holdfast eval")
     if not all(find_spec(package) for package in PACKAGES):
-        raise ConfigError("holdfast eval needs more packages; run: pip install 'holdfast[eval]'")
+        raise ConfigError("holdfast eval needs more packages; run: pip install 'holdfast[designs]'")
     if arguments.list:
         return _list(is_json=arguments.json)
     if arguments.report is not None:
-        from holdfast.evaluation.report import write_report
+        from holdfast.designs.evaluation.report import write_report
 
         write_report(arguments.report)
         return _said(arguments.report, [], is_json=arguments.json)
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(*, is_json: bool) -> int:
-    from holdfast.evaluation.profiles import read_profiles
+    from holdfast.designs.evaluation.profiles import read_profiles
 
     profiles = read_profiles()
     if is_json:
@@ -147,10 +147,10 @@ def command_of(arguments: argparse.Namespace) -> str:
 async def _evaluate(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from holdfast.evaluation.folders import Folder
-    from holdfast.evaluation.profiles import find_profile
-    from holdfast.evaluation.run import Plan, evaluate
-    from holdfast.evaluation.systems import open_design
+    from holdfast.designs.evaluation.folders import Folder
+    from holdfast.designs.evaluation.profiles import find_profile
+    from holdfast.designs.evaluation.run import Plan, evaluate
+    from holdfast.designs.evaluation.systems import open_design
 
     profile_name, profile = find_profile(arguments.profile)
     if arguments.rounds is not None:
@@ -178,9 +178,9 @@ async def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 async def _speed(arguments: argparse.Namespace) -> int:
-    from holdfast.evaluation.folders import Folder
-    from holdfast.evaluation.speed import measure_speed
-    from holdfast.evaluation.systems import open_design
+    from holdfast.designs.evaluation.folders import Folder
+    from holdfast.designs.evaluation.speed import measure_speed
+    from holdfast.designs.evaluation.systems import open_design
     from holdfast.rpc.limits import TOTAL_WORKER_SLOTS
 
     if arguments.address:
@@ -210,7 +210,7 @@ def _said(folder: Path, rows: "Sequence[Row]", *, is_json: bool) -> int:
         write_json({"results": str(folder), "holds": not fails, "rows": [row.data() for row in rows]})
     else:
         if rows:
-            from holdfast.evaluation.speed_report import HEAD, cells_of
+            from holdfast.designs.evaluation.speed_report import HEAD, cells_of
 
             show_table([title.capitalize() for title in HEAD[:5]], [cells_of(row)[:5] for row in rows])
         note(f"the report is {folder / 'report.md'}, and as a page {folder / 'report.html'}")

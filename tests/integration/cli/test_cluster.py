@@ -16,10 +16,10 @@ import pytest
 
 from holdfast.cli.cluster_members import plan, targets
 from holdfast.core.errors import UsageError
+from holdfast.designs.services import design_a, design_b, settings
 from holdfast.rpc.generated import taskqueue_public_pb2 as pb
 from holdfast.rpc.generated.taskqueue_public_pb2_grpc import TaskQueuePublicServiceStub
 from holdfast.rpc.ports import free_ports
-from holdfast.services import design_a, design_b, settings
 from tests.integration.cli.programs import (
     COMMAND,
     DONE,
