@@ -1,6 +1,7 @@
 """The real programs of a run: workers and a submitter, started anew whenever they end, until the run does.
 
-R1. A process that ends though nobody ended it is a finding, unless it was refused at its start.
+R1. A process that ends though nobody ended it is a finding, unless it was refused at its start: by a schema that was
+    there when it was started, even if it has gone again since.
 R2. Nothing outlives the run: the system kills a process whose parent is gone.
 """
 
@@ -117,10 +118,11 @@ class Program:
                 preexec_fn=die_with_parent,
             )
         self.starts += 1
+        may_be_refused = self._may_be_refused()
         if self._is_stopping:
             self._process.kill()
         code = await self._process.wait()
-        is_refused = code == Exit.WRONG and self._may_be_refused()
+        is_refused = code == Exit.WRONG and (may_be_refused or self._may_be_refused())
         if not (self._is_ended_by_us or self._is_stopping or is_refused):
             self.deaths.append(f"{self.name} ended by itself with {code}: {self._tail()}")
 

@@ -24,7 +24,7 @@ HELD_LEASES: Final = 5
 """What has to be held for a strike to count."""
 MAX_AT_ONCE: Final = 3
 START_SECONDS: Final = 60.0
-STRIKE_TRIES: Final = 3
+STRIKE_TRIES: Final = 10
 HELD_SECONDS: Final = 60.0
 DRAIN_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.1
@@ -95,14 +95,18 @@ class Run:
         strikes = plan(
             settings.seed, settings.faults, strikes_a_fault=settings.strikes_a_fault, seconds=settings.seconds
         )
-        await self._strike_all(strikes)
-        await self._until_enough()
+        noting = asyncio.create_task(self._note_enough())
+        try:
+            await self._strike_all(strikes)
+            await self._until_enough()
+        finally:
+            noting.cancel()
         self._say("healing and draining")
         await world.submitter.stop()
         await world.heal()
         if not await world.drained(timeout_seconds=DRAIN_SECONDS):
             self._say("not everything has ended")
-        await self._watcher.stop()
+        world.problems += await self._watcher.stop()
         for worker in world.workers:
             await worker.stop()
             world.problems += worker.deaths
@@ -121,13 +125,8 @@ class Run:
     async def _strike_all(self, strikes: Sequence[Strike]) -> None:
         async with asyncio.TaskGroup() as group:
             for strike in strikes:
-                await self._until(strike.at_seconds)
+                await asyncio.sleep(self._started + strike.at_seconds - time.monotonic())
                 group.create_task(self._strike_in_turn(strike))
-
-    async def _until(self, at_seconds: float) -> None:
-        while time.monotonic() - self._started < at_seconds:
-            self._note_enough()
-            await asyncio.sleep(POLL_SECONDS)
 
     async def _strike_in_turn(self, strike: Strike) -> None:
         fault, transactions = BY_NAME[strike.fault], self._world.transactions
@@ -172,16 +171,17 @@ class Run:
 
     async def _until_enough(self) -> None:
         ends_at = time.monotonic() + max(self._settings.seconds, START_SECONDS)
-        while not self._note_enough() and time.monotonic() < ends_at:  # noqa: ASYNC110 - the database has no event
+        while not self._world.has_enough and time.monotonic() < ends_at:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(POLL_SECONDS)
 
-    def _note_enough(self) -> bool:
+    async def _note_enough(self) -> None:
+        """Slow jobs only, once there are enough, however long the faults take and however often the submitter dies."""
         world = self._world
-        if not world.has_enough and world.accepted >= self._settings.jobs:
-            world.has_enough = True
-        if world.has_enough:
-            world.submitter.signal(SIGUSR2)
-        return world.has_enough
+        while True:
+            world.has_enough = world.has_enough or world.accepted >= self._settings.jobs
+            if world.has_enough:
+                world.submitter.signal(SIGUSR2)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def run(settings: Settings, say: Callable[[str], None]) -> Outcome:

@@ -27,10 +27,14 @@ class Watcher:
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
 
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    async def stop(self) -> list[str]:
+        """What kept it from looking on, if anything: a watch that has ended early has proved nothing."""
+        task, self._task = self._task, None
+        if task is None:
+            return []
+        task.cancel()
+        (error,) = await asyncio.gather(task, return_exceptions=True)
+        return [] if isinstance(error, asyncio.CancelledError) else [f"the watch has ended: {error!r}"]
 
     async def _run(self) -> None:
         while True:

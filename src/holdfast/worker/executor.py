@@ -194,8 +194,11 @@ class Executor:
             await self._reporter.write_log(running)
 
     def _finish(self, running: Running, outcome: Outcome) -> None:
-        if not running.is_stuck or running.handler.isolation is not Isolation.THREAD:
+        running.is_finished = True
+        if not running.is_in_thread:
             self._free(running)
+        elif not running.is_stuck:
+            running.stuck_since = self._loop.time()
         self._settle(running, outcome)
 
     async def _on_loop(self, running: Running, execution: Execution | None) -> Outcome:
@@ -266,7 +269,6 @@ class Executor:
     async def _in_thread(self, running: Running, execution: Execution) -> Outcome:
         handler, context = running.handler, execution.context
         future: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
-        is_begun = False
 
         def call() -> bytes | None:
             arguments = handler.signature.decode(running.job.payload)
@@ -279,7 +281,8 @@ class Executor:
             return result
 
         def done(result: Any, error: BaseException | None) -> None:
-            if running.is_stuck:
+            running.is_in_thread = False
+            if running.is_finished:
                 self._free(running)
             if not future.done():
                 # Not as the future's exception: some of what a handler can raise would do more than fail.
@@ -287,12 +290,9 @@ class Executor:
 
         try:
             self._threads.submit(call, done)
-            is_begun = True
+            running.is_in_thread = True
             result, error = await future
         except BaseException as interruption:
-            # Ended from outside: the thread goes on, and frees its slot when it returns (X2).
-            if is_begun and future.cancelled():
-                running.stuck_since = self._loop.time()
             return self._unsuccessful(running, interruption, execution)
         if error is not None:
             return self._unsuccessful(running, error, execution)
@@ -337,6 +337,9 @@ class Executor:
     def _settle(self, running: Running, outcome: Outcome) -> None:
         if not running.is_settled:
             running.is_settled = True
+            # During an outage a thread would wait on, for an answer that is of no use to it any more.
+            for checkpoint in running.checkpoints:
+                checkpoint.cancel()
             self._on_settlement(Settlement(lease=running.job.lease, outcome=outcome, progress=running.unreported))
 
     def _free(self, running: Running) -> None:

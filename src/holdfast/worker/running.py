@@ -1,11 +1,13 @@
 """One attempt in this worker's hands, from claim to settlement. It is also the channel its handler speaks through."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
+from concurrent.futures import CancelledError
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from holdfast.core import limits
+from holdfast.core.errors import StaleLease
 from holdfast.core.job import ClaimedJob, LogKey, Progress
 from holdfast.worker.capture import Capture
 from holdfast.worker.handler import Handler
@@ -35,9 +37,15 @@ class Running:
     """Ends its child process."""
     has_outcome = False
     """Its handler is done, or was given up: nothing is left to be ended."""
+    is_finished = False
+    """Its task has come to its end."""
+    is_in_thread = False
+    """Its handler runs in a thread, which nobody can end: the slot is free when that has returned and the task, too."""
     is_settled = False
     stuck_since: float | None = None
     """Since when it is settled, by the loop's clock, although its handler has not returned."""
+    checkpoints: Set[asyncio.Task[None]] = frozenset()
+    """What threads wait for."""
     unreported: Progress | None = None
     logged_version = 0
 
@@ -89,7 +97,20 @@ class Running:
         return self._reporter.checkpoint(self, data)
 
     def checkpoint_sync(self, data: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(self._reporter.checkpoint(self, data), self._reporter.loop).result()
+        try:
+            asyncio.run_coroutine_threadsafe(self._checkpoint(data), self._reporter.loop).result()
+        except CancelledError:
+            lease = self.job.lease
+            raise StaleLease(job_id=lease.job_id, held_version=lease.version, current_version=None) from None
+
+    async def _checkpoint(self, data: bytes) -> None:
+        writing = asyncio.current_task()
+        assert writing is not None
+        self.checkpoints = {*self.checkpoints, writing}
+        try:
+            await self._reporter.checkpoint(self, data)
+        finally:
+            self.checkpoints = self.checkpoints - {writing}
 
     def is_cancelled(self) -> bool:
         return self.ending is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from typing import Self
 from uuid import uuid4
 
@@ -185,6 +186,50 @@ async def test_what_a_thread_says_after_its_timeout_changes_nothing(world: World
         job = await world.until(job_id)
     assert len(refused) == 1
     assert (job.state, job.checkpoint, job.progress) == (State.DEAD_LETTER, None, None)
+
+
+async def test_a_thread_that_returns_just_when_it_is_ended_frees_its_slot(world: World) -> None:
+    begun, release, returned = threading.Event(), threading.Event(), threading.Event()
+
+    def handler() -> None:
+        begun.set()
+        release.wait()
+        returned.set()
+
+    world.handle(handler)
+    job_id = await world.submit("handler", retry=Retry(max_attempts=1))
+    async with world.worker(concurrency=1) as worker:
+        await asyncio.to_thread(begun.wait)
+        executor = slots_of(worker).executor
+        (running,) = executor.running.values()
+        release.set()
+        # The loop has not been told yet that the thread is done.
+        returned.wait()
+        time.sleep(0.05)  # noqa: ASYNC251 - it must not be
+        executor.end(running, Ending.TIMEOUT)
+        await world.until(job_id)
+        await eventually(lambda: not executor.running)
+
+
+async def test_a_thread_that_waits_for_a_checkpoint_is_let_go_when_its_attempt_is_over(world: World) -> None:
+    refused: list[StaleLease] = []
+
+    def waits(ctx: Context) -> None:
+        try:
+            ctx.checkpoint_sync("nobody answers")
+        except StaleLease as error:
+            refused.append(error)
+
+    silence = Gate(is_open=False)
+    world.handle(waits)
+    job_id = await world.submit("waits", timeouts=Timeouts(execution=0.05), retry=Retry(max_attempts=1))
+    async with world.worker(store=Awkward(world.store, report=silence), concurrency=1) as worker:
+        await silence.met.wait()
+        await eventually(lambda: not slots_of(worker).executor.running)
+        silence.open()
+        job = await world.until(job_id)
+    assert len(refused) == 1
+    assert (job.state, job.checkpoint) == (State.DEAD_LETTER, None)
 
 
 # middleware around a thread
