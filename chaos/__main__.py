@@ -18,13 +18,14 @@ from chaos.run import Settings, run
 
 STORES: Final = {"postgres": (0.38, 0.45), "sqlite": (0.31, 0.4), "standby": (0.31, 0.15)}
 """How time and jobs are shared. PostgreSQL has more kinds of faults; after a failover, all jobs are copied."""
-DEFAULT_JOBS: Final = 104_000
+JOBS_A_MINUTE: Final = 8000
 DEFAULT_MINUTES: Final = 13.0
 DEFAULT_STRIKES: Final = 11
 
 
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
+    jobs = round(JOBS_A_MINUTE * options.minutes) if options.jobs is None else options.jobs
     stores = list(STORES) if options.store == "all" else [options.store]
     report = Report(command=" ".join(("python -m chaos", *arguments)), seed=options.seed)
     print(f"seed {options.seed}", flush=True)
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = Settings(
             store=store,
             seed=f"{options.seed}-{store}",
-            jobs=round(options.jobs * job_share),
+            jobs=round(jobs * job_share),
             seconds=options.minutes * 60 * time_share,
             strikes_a_fault=options.strikes,
             only=options.only or (),
@@ -60,7 +61,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [fault.name for fault in FAULTS]
     parser.add_argument("--seed", default=secrets.token_hex(4), help="of everything that is drawn; default: a new one")
     parser.add_argument("--store", choices=(*STORES, "all"), default="all")
-    parser.add_argument("--jobs", type=int, default=DEFAULT_JOBS, help=f"on all stores; default: {DEFAULT_JOBS}")
+    parser.add_argument("--jobs", type=int, help=f"on all stores; default: {JOBS_A_MINUTE} a minute")
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES, help="of faults, on all stores")
     parser.add_argument(
         "--strikes", type=int, default=DEFAULT_STRIKES, help=f"of each fault on each store; default: {DEFAULT_STRIKES}"
@@ -70,7 +71,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     options.whole = (
         options.store == "all"
         and not options.only
-        and options.jobs >= DEFAULT_JOBS
+        and options.jobs is None
+        and options.minutes >= DEFAULT_MINUTES
         and options.strikes >= DEFAULT_STRIKES
     )
     return options

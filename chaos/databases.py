@@ -151,6 +151,8 @@ class PostgresDatabase:
     def look(self) -> Look:
         with self._connect() as connection:
             connection.execute(f"SET statement_timeout = {WATCH_SECONDS * 1000}".encode())
+            # Of one moment: who is claimed between two reads would be a claim, but would not have left the line.
+            connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             claims = _rows(connection, CLAIMS.format("chaos.audit", "holdfast.", self._seen_claims))
             ((now,),) = _rows(connection, "SELECT extract(epoch FROM clock_timestamp())::float8")
             jobs = _rows(connection, WATCH_POSTGRES)
@@ -278,10 +280,12 @@ class SQLiteDatabase:
 
     def look(self) -> Look:
         with self._connect() as connection:
+            connection.execute("BEGIN")
             claims = connection.execute(CLAIMS.format("chaos_audit", "holdfast_", self._seen_claims)).fetchall()
             jobs = connection.execute(WATCH_SQLITE).fetchall()
             now = self.now()
             workers = connection.execute(WORKERS.format("seen_at / 1e6", "holdfast_")).fetchall()
+            connection.execute("ROLLBACK")
         self._seen_claims = max((number for *_, number in claims), default=self._seen_claims)
         return _look(
             now,

@@ -26,7 +26,7 @@ MAX_AT_ONCE: Final = 3
 START_SECONDS: Final = 60.0
 STRIKE_TRIES: Final = 10
 HELD_SECONDS: Final = 60.0
-DRAIN_SECONDS: Final = 120.0
+DRAIN_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.1
 SPARE: Final = 1.15
 """How much faster the submitter goes than the time allows: restarts and outages cost it some."""
