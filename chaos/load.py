@@ -2,6 +2,10 @@
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Final
+
+ENOUGH: Final = "enough"
+"""The name of a file in the run's folder: once it is there, only slow jobs are submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

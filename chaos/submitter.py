@@ -4,8 +4,8 @@
 have one; after it a line ``yes`` with the time and the jobs that the key stands for, or ``no`` with the time. A submit
 without either is unknown: its answer was lost.
 
-SIGUSR1: die at the next commit, before its answer is taken note of. SIGUSR2: enough, from now on only slow jobs, so
-that leases are held until the end. SIGTERM: stop.
+SIGUSR1: die at the next commit, before its answer is taken note of. SIGTERM: stop. A file ``enough`` beside the log:
+from now on only slow jobs, so that leases are held until the end.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from uuid import UUID
 from chaos import ledger, scale, second
 from chaos.app import app, in_process, in_thread, on_loop
 from chaos.base import SMALL, ChaosApp
-from chaos.load import Load
+from chaos.load import ENOUGH, Load
 from holdfast import Call, Workflow, chain, fan_in
 from holdfast.core.errors import HoldfastError, InvalidInput, UsageError
 
@@ -59,14 +59,14 @@ class Group:
 
 
 class Submitter:
-    def __init__(self, log: int, rng: random.Random, load: Load) -> None:
+    def __init__(self, log: int, rng: random.Random, load: Load, *, enough: Path) -> None:
         self._log = log
+        self._enough = enough
         self._rng = rng
         self._load = load
         self._number = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self.is_stopped = False
-        self.has_enough = False
         self.dies_at_commit = False
 
     async def run(self) -> None:
@@ -81,7 +81,8 @@ class Submitter:
             while owed_slow > 0:
                 self._begin(self._slow())
                 owed_slow -= 1
-            while owed > 0 and not self.has_enough and len(self._under_way) < MAX_UNDER_WAY:
+            has_enough = self._enough.exists()
+            while owed > 0 and not has_enough and len(self._under_way) < MAX_UNDER_WAY:
                 group = self._any()
                 self._begin(group)
                 owed -= len(group.calls)
@@ -217,13 +218,13 @@ class Submitter:
 
 
 async def main(log: str, seed: str, load: str) -> None:
-    submitter = Submitter(ledger.open_to_append(Path(log)), random.Random(seed), Load.decode(load))
+    enough = Path(log).with_name(ENOUGH)
+    submitter = Submitter(ledger.open_to_append(Path(log)), random.Random(seed), Load.decode(load), enough=enough)
     loop = asyncio.get_running_loop()
     for number, flag in {
         signal.SIGTERM: "is_stopped",
         signal.SIGINT: "is_stopped",
         signal.SIGUSR1: "dies_at_commit",
-        signal.SIGUSR2: "has_enough",
     }.items():
         loop.add_signal_handler(number, setattr, submitter, flag, True)
     async with app, second.app:

@@ -20,7 +20,7 @@ from chaos.databases import Away, Database, PostgresDatabase, SQLiteDatabase
 from chaos.disks import Disk
 from chaos.excuses import Excuses
 from chaos.history import Failover, History, Overdue, Trouble, read_answers
-from chaos.load import Load
+from chaos.load import ENOUGH, Load
 from chaos.overdue import Service
 from chaos.processes import Program
 from chaos.proxy import Link
@@ -216,6 +216,11 @@ class World:
             with contextlib.suppress(Away):
                 self.accepted = await asyncio.to_thread(self.database.accepted)
             await asyncio.sleep(WATCH_SECONDS)
+
+    def note_enough(self) -> None:
+        """Whoever submits, now or after the next kill, sees the file."""
+        self.has_enough = True
+        (self.folder / ENOUGH).touch()
 
     async def count_held(self) -> int:
         """Leases that are held now; 0 where nobody can say."""

@@ -29,8 +29,6 @@ URL_VARIABLE: Final = "HOLDFAST_URL"
 LOGS_VARIABLE: Final = "HOLDFAST_LOGS"
 NO_LOGS: Final = "off"
 DEFAULT_SCHEMA: Final = "holdfast"
-DEFAULT_POOL_CONNECTIONS: Final = 10
-MAX_POOL_CONNECTIONS: Final = 1000
 _SQLITE: Final = "sqlite:///"
 _OPTIONS: Final = frozenset({"schema", "prepared", "listen", "pool"})
 _SWITCHES: Final = {"on": True, "off": False}
@@ -154,9 +152,11 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _pool_size(options: dict[str, str]) -> int:
-    given = options.get("pool", str(DEFAULT_POOL_CONNECTIONS))
-    if not given.isdecimal() or not 1 <= int(given) <= MAX_POOL_CONNECTIONS:
-        raise ConfigError(f"pool={given} in the URL: write a number of connections from 1 to {MAX_POOL_CONNECTIONS}")
+    given = options.get("pool", str(limits.DEFAULT_POOL_CONNECTIONS))
+    if not given.isdecimal() or not 1 <= int(given) <= limits.MAX_POOL_CONNECTIONS:
+        raise ConfigError(
+            f"pool={given} in the URL: write a number of connections from 1 to {limits.MAX_POOL_CONNECTIONS}"
+        )
     return int(given)
 
 

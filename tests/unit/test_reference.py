@@ -179,8 +179,6 @@ def test_the_tables_of_limits_are_the_code_s() -> None:
     tables = text_of("settings.md").partition("## Defaults")[2]
     rows = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+?) \|", tables, re.MULTILINE))
     wanted = {name: value for name, value in vars(limits).items() if name.isupper()}
-    for name in ("DEFAULT_CONCURRENCY", "MAX_CONCURRENCY", "DEFAULT_GRACE_SECONDS", "POLL_SECONDS", "TICK_SECONDS"):
-        wanted[name] = getattr(options, name)
     wanted["LOG_LIMIT_BYTES"] = log_lines.LOG_LIMIT_BYTES
     assert {name: value if name == "DEFAULT_QUEUE" else number(value) for name, value in rows.items()} == wanted
 

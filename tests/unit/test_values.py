@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import errors, limits, views
+from holdfast.core import errors, limits
 from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput
 from holdfast.core.failures import Category, Failure, PermanentError, TemporaryError, classify
 from holdfast.core.idempotency import KeyClaim, KeyHolder, existing_job, item_key, require_all_or_none
 from holdfast.core.payload import Payload, check_limit
 from holdfast.core.states import State
+from holdfast.core.views import view_of
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 JSON = st.recursive(
@@ -143,20 +144,21 @@ VIEWS = {
 
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_its_four_names(state: State) -> None:
+    view = view_of(state, was_started=False)
     names = (
-        views.grpc_status(state, was_started=False),
-        views.lease_status(state),
-        views.rest_status(state),
-        views.task_status(state, is_handed_to_broker=False),
+        view.grpc,
+        view.lease,
+        view.rest,
+        view.task,
     )
     assert names == VIEWS[state]
 
 
-def test_d0_knows_no_way_back_and_d4_knows_the_broker() -> None:
-    assert views.grpc_status(State.SCHEDULED, was_started=True) == "RUNNING"
-    assert views.grpc_status(State.COMPLETED, was_started=True) == "DONE"
-    assert views.task_status(State.SCHEDULED, is_handed_to_broker=True) == "ENQUEUED"
-    assert views.task_status(State.PENDING, is_handed_to_broker=True) == "PENDING"
+def test_grpc_knows_no_way_back_and_tasks_know_the_broker() -> None:
+    assert view_of(State.SCHEDULED, was_started=True).grpc == "RUNNING"
+    assert view_of(State.COMPLETED, was_started=True).grpc == "DONE"
+    assert view_of(State.SCHEDULED, was_started=False, is_handed_to_broker=True).task == "ENQUEUED"
+    assert view_of(State.PENDING, was_started=False, is_handed_to_broker=True).task == "PENDING"
 
 
 # errors

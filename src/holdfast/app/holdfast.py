@@ -65,7 +65,7 @@ from holdfast.wiring import (
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Registry
 from holdfast.worker.middleware import Middleware
-from holdfast.worker.options import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, Queues, WorkerOptions
+from holdfast.worker.options import Queues, WorkerOptions
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -420,10 +420,10 @@ class Holdfast(Management):
     def worker(
         self,
         *,
-        concurrency: int = DEFAULT_CONCURRENCY,
+        concurrency: int = limits.DEFAULT_CONCURRENCY,
         queues: Queues | None = None,
         limits: Mapping[str, int] | None = None,
-        grace: Seconds = DEFAULT_GRACE_SECONDS,
+        grace: Seconds = limits.DEFAULT_GRACE_SECONDS,
         name: str | None = None,
         tick: Tick | bool = True,
     ) -> Worker:

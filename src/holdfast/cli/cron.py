@@ -10,7 +10,6 @@ from uuid import UUID
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command
-from holdfast.cli.data import time_text
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
@@ -18,6 +17,7 @@ from holdfast.cli.streams import note, write_json
 from holdfast.cli.worker import find_app
 from holdfast.core.commands import CronSlot, CronState, NewJob, Submit
 from holdfast.core.errors import UsageError
+from holdfast.engine.documents import time_text
 from holdfast.engine.submit import Submitter
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import job_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.jobs import read_jobs
@@ -21,6 +20,7 @@ from holdfast.core.commands import Filter
 from holdfast.core.job import Job
 from holdfast.core.ports import Store
 from holdfast.core.states import REPLAYABLE
+from holdfast.engine.documents import job_data
 
 EXAMPLES: Final = """
 holdfast dead                                   the newest 50

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import attempt_data, job_data, payload_value, result_value
 from holdfast.cli.database import add_json, add_url, open_store, url_of
 from holdfast.cli.exits import Exit
 from holdfast.cli.logs import log_data, read_logs, show_logs
@@ -20,6 +19,7 @@ from holdfast.core.errors import JobNotFound
 from holdfast.core.job import Attempt, Job
 from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.engine.documents import attempt_data, job_data, payload_value, result_value
 from holdfast.engine.why import why
 
 EXAMPLES: Final = """

@@ -6,7 +6,6 @@ from typing import Final
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import job_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
@@ -16,6 +15,7 @@ from holdfast.core.commands import Filter, Page
 from holdfast.core.job import Job
 from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.engine.documents import job_data
 
 EXAMPLES: Final = """
 holdfast jobs                                   the newest 50

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import time_text
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
@@ -25,6 +24,7 @@ from holdfast.cli.streams import note, write_json
 from holdfast.core.access import ApiKey, Scope, find_public_part, is_secret, public_part
 from holdfast.core.errors import AccessDenied, KeyRefused, UsageError
 from holdfast.engine.access import Access
+from holdfast.engine.documents import time_text
 
 KEY_VARIABLE: Final = "HOLDFAST_KEY"
 MAX_INPUT_BYTES: Final = 4096

@@ -6,13 +6,13 @@ from typing import Final
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import queue_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
 from holdfast.core.commands import QueueStats
 from holdfast.core.states import State
+from holdfast.engine.documents import queue_data
 
 EXAMPLES: Final = """
 holdfast queues

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast.cli.data import job_data, queue_data, time_text, worker_data
 from holdfast.cli.workers import is_alive
 from holdfast.core.commands import Filter, QueueStats, Worker
 from holdfast.core.job import Job
 from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.engine.documents import job_data, queue_data, time_text, worker_data
 
 FAILURES: Final = Filter(states=frozenset({State.FAILED, State.DEAD_LETTER, State.RETRYING}))
 SHOWN_FAILURES: Final = 10

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import job_data, result_value
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import error_console
@@ -27,6 +26,7 @@ from holdfast.core.payload import Payload
 from holdfast.core.ports import Store
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
+from holdfast.engine.documents import job_data, result_value
 from holdfast.engine.submit import Submitter
 
 EXAMPLES: Final = """

@@ -19,6 +19,7 @@ from holdfast.cli.loading import load_app
 from holdfast.cli.loop import run_alone
 from holdfast.cli.signals import Signals, stop_signals
 from holdfast.cli.supervisor import HOPELESS, SERVING, Supervised, Supervisor, child_of
+from holdfast.core import limits
 from holdfast.core.errors import ConfigError, UsageError
 from holdfast.telemetry import TextFormatter, configure
 from holdfast.telemetry.unblocked import unblock_output
@@ -40,8 +41,6 @@ DESCRIPTION: Final = """Run an app's jobs. SIGTERM, SIGHUP or Ctrl-C: no new job
 grace time, what is left is handed back without spending an attempt. A second time: stop at once."""
 PATIENCE_SECONDS: Final = 60.0
 LOG_FORMS: Final = ("text", "json")
-DEFAULT_CONCURRENCY: Final = 10
-DEFAULT_GRACE_SECONDS: Final = 30.0
 ORPHAN_SECONDS: Final = 1.0
 LOG: Final = logging.getLogger("holdfast.cli")
 
@@ -65,9 +64,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--concurrency",
         type=values.positive,
-        default=DEFAULT_CONCURRENCY,
+        default=limits.DEFAULT_CONCURRENCY,
         metavar="N",
-        help=f"jobs at a time in each process; default: {DEFAULT_CONCURRENCY}",
+        help=f"jobs at a time in each process; default: {limits.DEFAULT_CONCURRENCY}",
     )
     parser.add_argument(
         "--processes", type=values.positive, default=1, metavar="N", help="worker processes; default: 1"
@@ -75,9 +74,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--grace",
         type=values.seconds,
-        default=DEFAULT_GRACE_SECONDS,
+        default=limits.DEFAULT_GRACE_SECONDS,
         metavar="SECONDS",
-        help=f"for running jobs to finish when stopped; default: {DEFAULT_GRACE_SECONDS:.0f}",
+        help=f"for running jobs to finish when stopped; default: {limits.DEFAULT_GRACE_SECONDS:.0f}",
     )
     parser.add_argument("--name", help="of the worker; default: $WORKER_ID, else the host's name")
     parser.add_argument("--reload", action="store_true", help="start anew when a .py file below here changes")

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.data import worker_data
 from holdfast.cli.database import add_json, add_url, open_store
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.commands import Worker
+from holdfast.engine.documents import worker_data
 
 EXAMPLES: Final = """
 holdfast workers

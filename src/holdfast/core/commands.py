@@ -12,7 +12,7 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.dependencies import Dependency
-from holdfast.core.errors import Conflict, Fault, HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.core.errors import Conflict, HoldfastError, NotFound, Unavailable
 from holdfast.core.failures import Failure
 from holdfast.core.ids import uuid_of
 from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Lease, Options, Progress, Timeouts
@@ -404,8 +404,3 @@ class HeartbeatAnswer:
     cancel_requested: frozenset[UUID]
     handed_back: int
     """Leases in this worker's name that it did not know of."""
-
-
-def require_batch(items: Sequence[object], *, limit: int, what: str) -> None:
-    if len(items) > limit:
-        raise InvalidInput([Fault(field=what, problem=f"are {len(items)} in one call", limit=str(limit))])

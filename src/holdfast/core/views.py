@@ -1,9 +1,9 @@
-"""The other vocabularies for a job's state (D0, D2, D3, D4), each a view of the nine, in one table.
+"""What a job's state is called in the other four vocabularies: gRPC v1, leases, REST, tasks. One table.
 
 A view never decides anything; it is how a surface names what the engine knows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from holdfast.core.states import State
@@ -11,7 +11,7 @@ from holdfast.core.states import State
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One row: how the four documents call a state."""
+    """One row: what each of them calls a state."""
 
     grpc: str
     lease: str
@@ -20,7 +20,7 @@ class View:
 
 
 VIEWS: Final[dict[State, View]] = {
-    #                       D0 gRPC v1   D2           D3             D4
+    #                       grpc         lease        rest           task
     State.PENDING: View("QUEUED", "Ready", "PENDING", "PENDING"),
     State.DELAYED: View("QUEUED", "Ready", "PENDING", "PENDING"),
     State.SCHEDULED: View("QUEUED", "Ready", "PENDING", "PENDING"),
@@ -33,25 +33,14 @@ VIEWS: Final[dict[State, View]] = {
 }
 
 
-def grpc_status(state: State, *, was_started: bool) -> str:
-    """D0: it knows no way back, so a job once started reads RUNNING until it is terminal."""
+def view_of(state: State, *, was_started: bool, is_handed_to_broker: bool = False) -> View:
+    """``was_started``: gRPC v1 knows no way back, so such a job reads RUNNING until it has ended.
+
+    ``is_handed_to_broker``: a task whose message lies with a broker is ENQUEUED.
+    """
+    view = VIEWS[state]
     if was_started and not state.is_terminal:
-        return VIEWS[State.RUNNING].grpc
-    return VIEWS[state].grpc
-
-
-def lease_status(state: State) -> str:
-    """D2."""
-    return VIEWS[state].lease
-
-
-def rest_status(state: State) -> str:
-    """D3."""
-    return VIEWS[state].rest
-
-
-def task_status(state: State, *, is_handed_to_broker: bool) -> str:
-    """D4: ENQUEUED once the message lies with a broker."""
-    if state is State.SCHEDULED and is_handed_to_broker:
-        return "ENQUEUED"
-    return VIEWS[state].task
+        view = replace(view, grpc=VIEWS[State.RUNNING].grpc)
+    if is_handed_to_broker and state is State.SCHEDULED:
+        view = replace(view, task="ENQUEUED")
+    return view

@@ -22,7 +22,7 @@ from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
-from holdfast.core.views import VIEWS, grpc_status
+from holdfast.core.views import VIEWS, view_of
 from holdfast.rpc import limits
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
 from holdfast.rpc.work import NO_BYTES_CHECKSUM, WORKER_LOST, Output, canceled_summary, failed_summary
@@ -134,7 +134,7 @@ def reason_of(job: Job | None) -> str:
 
 
 def status_of(job: Job) -> public.JobStatus.ValueType:
-    return public.JobStatus.Value(grpc_status(job.state, was_started=job.lease_version > 0))
+    return public.JobStatus.Value(view_of(job.state, was_started=job.lease_version > 0).grpc)
 
 
 def states_of(statuses: frozenset[int]) -> frozenset[State] | None:

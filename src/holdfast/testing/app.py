@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 from holdfast.app import Holdfast, JobHandle, WorkflowHandle
 from holdfast.app.portal import require_no_loop, run_here
+from holdfast.core import limits
 from holdfast.core.errors import UsageError
 from holdfast.core.job import Job
 from holdfast.core.states import State
@@ -34,7 +35,6 @@ from holdfast.testing.inline import LentThread, run_in_thread, without_processes
 from holdfast.testing.stage import Drained, Stage, StageOptions
 from holdfast.testing.words import call_text
 from holdfast.worker.handler import Registry
-from holdfast.worker.options import DEFAULT_CONCURRENCY
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def run(
     start: datetime | None = None,
     inline: bool = False,
     cron: bool = True,
-    concurrency: int = DEFAULT_CONCURRENCY,
+    concurrency: int = limits.DEFAULT_CONCURRENCY,
     timeout: Seconds | None = DEFAULT_TIMEOUT_SECONDS,
     max_jobs: int = DEFAULT_MAX_JOBS,
 ) -> "Run":

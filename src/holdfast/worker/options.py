@@ -10,14 +10,17 @@ from typing import Final
 from holdfast.core.checks import require_valid_queue
 from holdfast.core.commands import Tick
 from holdfast.core.errors import UsageError
-from holdfast.core.limits import DEFAULT_QUEUE, HEARTBEAT_SECONDS, MAX_WORKER_NAME_CHARACTERS
+from holdfast.core.limits import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_GRACE_SECONDS,
+    DEFAULT_QUEUE,
+    HEARTBEAT_SECONDS,
+    MAX_CONCURRENCY,
+    MAX_WORKER_NAME_CHARACTERS,
+    POLL_SECONDS,
+    TICK_SECONDS,
+)
 
-DEFAULT_CONCURRENCY: Final = 10
-MAX_CONCURRENCY: Final = 10_000
-DEFAULT_GRACE_SECONDS: Final = 30.0
-POLL_SECONDS: Final = 5.0
-"""How long a worker sleeps at the most when nothing wakes it."""
-TICK_SECONDS: Final = 1.0
 NAME_VARIABLE: Final = "WORKER_ID"
 
 Queues = Sequence[str] | Mapping[str, int]

@@ -35,6 +35,12 @@ def test_jobs_as_one_object(url: str, filled: Jobs) -> None:
     assert by_state["COMPLETED"]["result"] == "done"
     assert by_state["FAILED"]["failure"]["category"] == "PERMANENT"
     assert by_state["RUNNING"]["lease"]["worker"]
+    assert by_state["RUNNING"]["views"] == {
+        "grpc": "RUNNING",
+        "lease": "InFlight",
+        "rest": "IN_PROGRESS",
+        "task": "PROCESSING",
+    }
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core import limits
 from holdfast.core.batches import JobsInParts
 from holdfast.core.commands import NewJob, Settlement, Submit
 from holdfast.core.errors import Unavailable
@@ -29,7 +30,7 @@ from holdfast.stores.postgres.cursors import (
     Lane,
     Question,
 )
-from holdfast.stores.postgres.database import PLANNER, POOL_SIZE
+from holdfast.stores.postgres.database import PLANNER
 from holdfast.stores.postgres.statements import Statements
 from holdfast.testing.factories import (
     COMPLETED,
@@ -583,7 +584,7 @@ async def test_a_job_behind_the_floor_is_found_after_a_connection_was_lost(store
     assert await claimed_ids(store, worker) == [], "nothing says that this is another server"
     kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'holdfast'"
     await fetch(url, kill + " AND datname = current_database()")
-    for _ in range(POOL_SIZE + 1):
+    for _ in range(limits.DEFAULT_POOL_CONNECTIONS + 1):
         with suppress(Unavailable):
             await store._floors.refresh()
     assert await claimed_ids(store, worker) == [job]

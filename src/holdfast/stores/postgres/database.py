@@ -38,7 +38,6 @@ TRIES: Final = 5
 COMMAND_TIMEOUT_SECONDS: Final = 60.0
 STATEMENT_TIMEOUT_SECONDS: Final = 20.0
 """For what is one statement, and takes milliseconds: an answer that never comes is asked for again before long."""
-POOL_SIZE: Final = 10
 KEY_PATIENCE_SECONDS: Final = 0.5
 LONE_PATIENCE_SECONDS: Final = 3.0
 FIRST_PAUSE_SECONDS: Final = 0.005

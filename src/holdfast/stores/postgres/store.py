@@ -60,7 +60,7 @@ from holdfast.core.states import State
 from holdfast.stores.postgres import keys, reads
 from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.cursors import Asked, ClaimCursors
-from holdfast.stores.postgres.database import POOL_SIZE, Database
+from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.doctor import PostgresDoctor
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.floors import Floors
@@ -98,7 +98,7 @@ class PostgresStore:
         prepared_statements: bool = True,
         listen: bool = True,
         notify: bool = True,
-        pool_size: int = POOL_SIZE,
+        pool_size: int = limits.DEFAULT_POOL_CONNECTIONS,
         payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
         scan_budget: int = limits.SCAN_BUDGET_JOBS,
     ) -> None:

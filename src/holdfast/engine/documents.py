@@ -1,4 +1,4 @@
-"""Jobs, attempts, queues and workers as JSON: what ``--json`` writes. Times are ISO 8601, UTC."""
+"""Jobs, attempts, queues and workers as JSON, for every front door that speaks it. Times are ISO 8601, UTC."""
 
 import base64
 import json
@@ -10,6 +10,7 @@ from holdfast.core.failures import Failure
 from holdfast.core.job import Attempt, Job
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
+from holdfast.core.views import view_of
 
 Data = dict[str, Any]
 
@@ -20,6 +21,7 @@ def job_data(job: Job) -> Data:
         "type": job.type,
         "queue": job.queue,
         "state": job.state,
+        "views": _view_data(job),
         "priority": job.priority.name,
         "attempt": job.attempt,
         "max_attempts": job.retry.max_attempts,
@@ -53,6 +55,12 @@ def job_data(job: Job) -> Data:
         "spawned_by": _text(job.spawned_by),
         "lease": _lease_data(job),
     }
+
+
+def _view_data(job: Job) -> Data:
+    """What other vocabularies call its state."""
+    view = view_of(job.state, was_started=job.lease_version > 0)
+    return {"grpc": view.grpc, "lease": view.lease, "rest": view.rest, "task": view.task}
 
 
 def _lease_data(job: Job) -> Data | None:
