@@ -136,6 +136,25 @@ _MAKERS: Final[dict[str, Callable[[str, int, bool], Store]]] = {
 }
 
 
+def migration_sql(url: str) -> str:
+    """The statements that ``upgrade`` would run on a new database. PostgreSQL only."""
+    require_postgres()
+    from holdfast.stores.postgres import migrate
+
+    return migrate.sql(schema=split_options(url)[1].get("schema", DEFAULT_SCHEMA))
+
+
+async def upgrade(url: str, say: Callable[[str], None]) -> tuple[str, str]:
+    """Bring PostgreSQL's tables to this version; the schema and the version that they are at."""
+    require_postgres()
+    from holdfast.stores.postgres import migrate, version
+
+    plain, options = split_options(url)
+    schema = options.get("schema", DEFAULT_SCHEMA)
+    await migrate.upgrade(plain, schema=schema, say=say)
+    return schema, version.head()
+
+
 def require_postgres() -> None:
     # Not imported: a store has no use for Alembic, and it is large.
     if find_spec("asyncpg") is None or find_spec("alembic") is None:

@@ -1,18 +1,14 @@
-"""What one event loop uses of an app: an open store, submits that share a call, results that are awaited."""
+"""What one event loop uses of an app: an open engine, and middleware around submits."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from uuid import UUID
 
-from holdfast.app.results import ResultWaiter
 from holdfast.core import limits
 from holdfast.core.commands import NewJob, Submit, Submitted
-from holdfast.core.errors import JobNotFound, Unavailable
-from holdfast.core.job import Job
-from holdfast.core.ports import Store
-from holdfast.engine.submit import Submitter
+from holdfast.core.errors import Unavailable
+from holdfast.engine.engine import Engine
 from holdfast.worker.middleware import Middleware, around_submit
 
 RETRY_FIRST_SECONDS: Final = 0.05
@@ -31,20 +27,14 @@ class Submission:
 class Client:
     def __init__(
         self,
-        store: Store,
+        engine: Engine,
         *,
         middleware: Sequence[Middleware] = (),
         submission_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS,
     ) -> None:
-        self.store = store
+        self.engine = engine
         self._middleware = tuple(middleware)
         self._submission_seconds = submission_seconds
-        self._submitter = Submitter(store, timeout_seconds=submission_seconds)
-        self._results = ResultWaiter(store)
-
-    async def close(self) -> None:
-        self._results.close()
-        await self.store.close()
 
     async def submit(self, submission: Submission) -> tuple[Submitted, ...]:
         if not self._middleware:
@@ -56,10 +46,10 @@ class Client:
     async def _accept(self, submission: Submission) -> tuple[Submitted, ...]:
         submit = Submit(jobs=submission.jobs, is_keyed_as_one=submission.is_keyed_as_one)
         if submission.connection is not None:
-            return await self._submitter.submit(submit, connection=submission.connection)
+            return await self.engine.submit(submit, connection=submission.connection)
         ends_at = asyncio.get_running_loop().time() + self._submission_seconds
         try:
-            return await self._submitter.submit(submit)
+            return await self.engine.submit(submit)
         except Unavailable as error:
             return await self._repeat(submit, error, ends_at=ends_at)
 
@@ -72,30 +62,8 @@ class Client:
                     await asyncio.sleep(pause_seconds)
                     pause_seconds = min(2 * pause_seconds, RETRY_MAX_SECONDS)
                     try:
-                        return await self._submitter.submit(submit)
+                        return await self.engine.submit(submit)
                     except Unavailable as again:
                         error = again
         except TimeoutError:
             raise error from None
-
-    async def read(self, job_id: UUID) -> Job:
-        (job,) = await self.store.read([job_id])
-        if job is None:
-            raise JobNotFound(job_id)
-        return job
-
-    async def wait(self, job_id: UUID, *, timeout_seconds: float | None) -> Job:
-        """The job once it has ended; TimeoutError, which says where it stands, where that takes longer."""
-        if timeout_seconds is not None and timeout_seconds <= 0:
-            return _ended(await self.read(job_id))
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._results.wait(job_id)
-        except TimeoutError:
-            raise TimeoutError(f"job {job_id} has not ended within {timeout_seconds:g} s") from None
-
-
-def _ended(job: Job) -> Job:
-    if not job.state.is_terminal:
-        raise TimeoutError(f"job {job.id} has not ended: it is {job.state}")
-    return job

@@ -36,7 +36,7 @@ class JobHandle(Generic[R_co]):
 
     async def job(self) -> Job:
         """The job as it stands now. JobNotFound once its retention is over."""
-        return await self._runtime.client.read(self.id)
+        return await self._runtime.client.engine.get(self.id)
 
     async def result(self, timeout: Seconds | None = None) -> R_co:
         """Wait for the end, and give what the function returned.
@@ -45,15 +45,17 @@ class JobHandle(Generic[R_co]):
         which does nothing to the job.
         """
         with waiting_for(self.id):
-            job = await self._runtime.client.wait(self.id, timeout_seconds=_seconds(timeout))
+            job = await self._runtime.client.engine.wait(self.id, timeout_seconds=_seconds(timeout))
         return self._result_of(job)
 
     async def cancel(self) -> CancelAnswer:
         """Ask for the job's end: at once where it waits, and told to its holder where it runs."""
-        return _known(self.id, await self._runtime.client.store.cancel([self.id]))
+        return _known(self.id, await self._runtime.client.engine.cancel([self.id]))
 
     def job_sync(self) -> Job:
-        return self._runtime.call_sync("job_sync", lambda client: client.read(self.id), instead="await handle.job()")
+        return self._runtime.call_sync(
+            "job_sync", lambda client: client.engine.get(self.id), instead="await handle.job()"
+        )
 
     def result_sync(self, timeout: Seconds | None = None) -> R_co:
         """``result`` for programs without an event loop."""
@@ -65,7 +67,7 @@ class JobHandle(Generic[R_co]):
 
     def cancel_sync(self) -> CancelAnswer:
         answers = self._runtime.call_sync(
-            "cancel_sync", lambda client: client.store.cancel([self.id]), instead="await handle.cancel()"
+            "cancel_sync", lambda client: client.engine.cancel([self.id]), instead="await handle.cancel()"
         )
         return _known(self.id, answers)
 

@@ -52,6 +52,7 @@ from holdfast.core.limits import DEFAULT_QUEUE
 from holdfast.core.payload import EMPTY, Payload, check_limit
 from holdfast.core.ports import LogStore, Store
 from holdfast.core.times import Seconds, seconds_of
+from holdfast.engine.engine import Engine
 from holdfast.engine.ids import new_id
 from holdfast.wiring import (
     DEFAULT_URL,
@@ -179,9 +180,14 @@ class Holdfast(Management):
     # open and close
 
     @property
+    def engine(self) -> Engine:
+        """What every front door asks; UsageError where the app is not open."""
+        return self._runtime.client.engine
+
+    @property
     def store(self) -> Store:
         """The open store; UsageError where the app is not open."""
-        return self._runtime.client.store
+        return self.engine.store
 
     async def open(self) -> None:
         """Connect. Counted: every ``open`` wants its ``close``. ``async with app:`` does both."""

@@ -48,7 +48,7 @@ class Portal:
         # What is broken off from here on, as a connection that is just being made, has nobody left to ask how it ended.
         self._loop.call_soon_threadsafe(self._loop.set_exception_handler, lambda _loop, _context: None)
         try:
-            self._call(self.client.close(), timeout_seconds=CLOSE_SECONDS)
+            self._call(self.client.engine.close(), timeout_seconds=CLOSE_SECONDS)
         finally:
             self._end()
 

@@ -18,10 +18,11 @@ from uuid import UUID
 
 from holdfast.app.client import Client
 from holdfast.app.portal import Portals, Work, require_no_loop, run_here
-from holdfast.app.results import FIRST_SECONDS, GROWTH, MAX_SECONDS
 from holdfast.core.errors import UsageError
 from holdfast.core.job import Job
 from holdfast.core.ports import Store
+from holdfast.engine.engine import Engine
+from holdfast.engine.results import pauses
 from holdfast.wiring import create_store
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.targets import require_not_importing
@@ -93,7 +94,7 @@ class Runtime:
             session.count -= 1
             if session.count == 0 and session.client is not None:
                 client, session.client = session.client, None
-                await client.close()
+                await client.engine.close()
 
     @property
     def open_loop(self) -> asyncio.AbstractEventLoop | None:
@@ -145,10 +146,9 @@ class Runtime:
     async def _connect(self) -> Client:
         # A child that imports its program to find a handler must not do all over again what the program does.
         require_not_importing()
-        store = self._shared_store() or self.new_store()
-        client = Client(store, middleware=self.middleware, submission_seconds=self._submission_seconds)
-        await store.open()
-        return client
+        engine = Engine(self._shared_store() or self.new_store(), submission_seconds=self._submission_seconds)
+        await engine.open()
+        return Client(engine, middleware=self.middleware, submission_seconds=self._submission_seconds)
 
     def _shared_store(self) -> Store | None:
         if self._shared is None and self.is_in_memory:
@@ -171,7 +171,7 @@ class Runtime:
         """The job once it has ended."""
         require_no_loop(name, instead)
         if self._shared_store() is None:
-            return self._portals.call(lambda client: client.wait(job_id, timeout_seconds=timeout_seconds))
+            return self._portals.call(lambda client: client.engine.wait(job_id, timeout_seconds=timeout_seconds))
         return self._poll_shared(job_id, timeout_seconds)
 
     def close_sync(self) -> None:
@@ -191,12 +191,11 @@ class Runtime:
     def _poll_shared(self, job_id: UUID, timeout_seconds: float | None) -> Job:
         # In short calls, because the place may change meanwhile: a worker can only run once the app is open.
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        pause_seconds = FIRST_SECONDS
-        while True:
-            job = self._call_shared(lambda client: client.read(job_id))
+        for pause_seconds in pauses():
+            job = self._call_shared(lambda client: client.engine.get(job_id))
             if job.state.is_terminal:
                 return job
             if ends_at is not None and time.monotonic() >= ends_at:
                 raise TimeoutError(f"job {job_id} has not ended within {timeout_seconds:g} s")
             time.sleep(pause_seconds)
-            pause_seconds = min(pause_seconds * GROWTH, MAX_SECONDS)
+        raise AssertionError("there is always another look")

@@ -142,12 +142,12 @@ class WorkflowHandle(Generic[R_co]):
 
     async def cancel(self) -> list[CancelAnswer]:
         """Cancel every job that has not ended."""
-        return await self._runtime.client.store.cancel([handle.id for handle in self.handles])
+        return await self._runtime.client.engine.cancel([handle.id for handle in self.handles])
 
     def cancel_sync(self) -> list[CancelAnswer]:
         ids = [handle.id for handle in self.handles]
         return self._runtime.call_sync(
-            "cancel_sync", lambda client: client.store.cancel(ids), instead="await workflow.cancel()"
+            "cancel_sync", lambda client: client.engine.cancel(ids), instead="await workflow.cancel()"
         )
 
     def __repr__(self) -> str:

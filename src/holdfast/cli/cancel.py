@@ -6,7 +6,7 @@ from uuid import UUID
 
 from holdfast.cli import values
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import show_table
 from holdfast.cli.streams import write_json
@@ -43,8 +43,8 @@ def add_to(commands: Commands) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     ids = values.ids_of(arguments)
-    async with open_store(arguments) as store:
-        answers = await store.cancel(ids)
+    async with open_engine(arguments) as engine:
+        answers = await engine.cancel(ids)
     if arguments.json:
         write_json({"jobs": [_data(job_id, answer) for job_id, answer in zip(ids, answers, strict=True)]})
     else:

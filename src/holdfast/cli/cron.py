@@ -10,7 +10,7 @@ from uuid import UUID
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
@@ -18,7 +18,6 @@ from holdfast.cli.worker import find_app
 from holdfast.core.commands import CronSlot, CronState, NewJob, Submit
 from holdfast.core.errors import UsageError
 from holdfast.engine.documents import time_text
-from holdfast.engine.submit import Submitter
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 async def _read(arguments: argparse.Namespace) -> CronState:
-    async with open_store(arguments) as store:
-        return await store.read_cron()
+    async with open_engine(arguments) as engine:
+        return await engine.read_cron()
 
 
 def run_now(arguments: argparse.Namespace) -> int:
@@ -103,8 +102,8 @@ def run_now(arguments: argparse.Namespace) -> int:
 
 
 async def _submit(arguments: argparse.Namespace, job: NewJob) -> UUID:
-    async with open_store(arguments, creates=True) as store:
-        (submitted,) = await Submitter(store).submit(Submit(jobs=(job,)))
+    async with open_engine(arguments, creates=True) as engine:
+        (submitted,) = await engine.submit(Submit(jobs=(job,)))
         return submitted.job_id
 
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from holdfast.cli import values
 from holdfast.cli.streams import note
 from holdfast.core.errors import ConfigError, SchemaMismatch, SchemaMissing, Unavailable, UsageError
-from holdfast.core.ports import Store
+from holdfast.engine.engine import Engine
 from holdfast.wiring import DEFAULT_URL, URL_VARIABLE, create_store, sqlite_path, without_password
 
 RETRY_SECONDS: Final = 0.5
@@ -56,20 +56,20 @@ def url_of(arguments: argparse.Namespace) -> str:
 
 
 @asynccontextmanager
-async def open_store(
+async def open_engine(
     arguments: argparse.Namespace, *, creates: bool = False, migrates: bool = True
-) -> AsyncIterator[Store]:
-    """The open store of ``--url``. Unless the command ``creates``, a SQLite file must be there already."""
+) -> AsyncIterator[Engine]:
+    """The open engine on ``--url``. Unless the command ``creates``, a SQLite file must be there already."""
     with checked(url_of(arguments)) as url:
         require_shared(url)
         if not creates:
             require_file(url)
-        store = create_store(url, migrates=migrates)
-    await patiently(store.open, url=url, timeout_seconds=arguments.connect_timeout)
+        engine = Engine(create_store(url, migrates=migrates))
+    await patiently(engine.open, url=url, timeout_seconds=arguments.connect_timeout)
     try:
-        yield store
+        yield engine
     finally:
-        await store.close()
+        await engine.close()
 
 
 @contextmanager

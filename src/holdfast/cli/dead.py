@@ -10,7 +10,7 @@ from uuid import UUID
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.jobs import read_jobs
 from holdfast.cli.output import Cell, console, show_table
@@ -18,9 +18,9 @@ from holdfast.cli.streams import note, write_json, write_json_line
 from holdfast.core import limits
 from holdfast.core.commands import Filter
 from holdfast.core.job import Job
-from holdfast.core.ports import Store
 from holdfast.core.states import REPLAYABLE
 from holdfast.engine.documents import job_data
+from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
 holdfast dead                                   the newest 50
@@ -57,11 +57,11 @@ def add_to(commands: Commands) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     where = values.filter_of(arguments, states=REPLAYABLE)
-    async with open_store(arguments) as store:
+    async with open_engine(arguments) as engine:
         if arguments.follow:
-            await _follow(store, where, is_json=arguments.json)
+            await _follow(engine, where, is_json=arguments.json)
             return Exit.DONE
-        page = await read_jobs(store, where, limit=arguments.limit)
+        page = await read_jobs(engine, where, limit=arguments.limit)
     if arguments.json:
         write_json({"jobs": [job_data(job) for job in page.jobs], "next_cursor": page.next_cursor})
     elif page.jobs:
@@ -83,11 +83,11 @@ def _row(job: Job, now: datetime) -> list[Cell]:
     ]
 
 
-async def _follow(store: Store, where: Filter, *, is_json: bool) -> None:
-    since = (await store.read_cron()).now
+async def _follow(engine: Engine, where: Filter, *, is_json: bool) -> None:
+    since = (await engine.read_cron()).now
     note("waiting for jobs that die; Ctrl-C ends this")
     screen = console()
-    async for job in _dying(store, where, since):
+    async for job in _dying(engine, where, since):
         if is_json:
             write_json_line(job_data(job))
             continue
@@ -97,23 +97,23 @@ async def _follow(store: Store, where: Filter, *, is_json: bool) -> None:
         screen.file.flush()
 
 
-async def _dying(store: Store, where: Filter, since: datetime) -> AsyncIterator[Job]:
+async def _dying(engine: Engine, where: Filter, since: datetime) -> AsyncIterator[Job]:
     """Each job that dies from now on. A job that is replayed and dies again comes again."""
     told: dict[UUID, datetime] = {}
     for look in count(1):
         await asyncio.sleep(POLL_SECONDS)
-        found = await _dead_since(store, where, since, is_whole=look % WHOLE_LIST_EVERY == 0)
+        found = await _dead_since(engine, where, since, is_whole=look % WHOLE_LIST_EVERY == 0)
         for job, died in sorted(found, key=lambda one: one[1]):
             if told.get(job.id) != died:
                 told[job.id] = died
                 yield job
 
 
-async def _dead_since(store: Store, where: Filter, since: datetime, *, is_whole: bool) -> list[tuple[Job, datetime]]:
+async def _dead_since(engine: Engine, where: Filter, since: datetime, *, is_whole: bool) -> list[tuple[Job, datetime]]:
     found: list[tuple[Job, datetime]] = []
     cursor = None
     while True:
-        page = await store.read_page(where, limit=RECENT_JOBS, cursor=cursor)
+        page = await engine.read_page(where, limit=RECENT_JOBS, cursor=cursor)
         found += [(job, job.completed_at) for job in page.jobs if job.completed_at and job.completed_at > since]
         cursor = page.next_cursor
         if cursor is None or not is_whole:

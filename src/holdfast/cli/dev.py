@@ -119,9 +119,9 @@ async def _open_and_run(app: "Holdfast", arguments: argparse.Namespace) -> int:
         await patiently(app.open, url=known, timeout_seconds=arguments.connect_timeout)
     try:
         session = Session(app=app, is_sample=arguments.app is None)
-        before = await Watch(app.store).look()
+        before = await Watch(app.engine).look()
         code = await _run(session, _supervisor(session, arguments), arguments)
-        _show_summary(session, before, await Watch(app.store).look(), is_json=arguments.json)
+        _show_summary(session, before, await Watch(app.engine).look(), is_json=arguments.json)
         return code
     finally:
         await app.close()
@@ -195,7 +195,7 @@ async def _load(session: Session, per_second: float) -> AsyncIterator[None]:
 
 
 async def _watch_live(session: Session) -> None:
-    watch, events = Watch(session.app.store), Events(session.app.store)
+    watch, events = Watch(session.app.engine), Events(session.app.engine)
     snapshot: Snapshot | None = None
     with full_screen(session.closing) as screen:
         while not screen.is_closed:
@@ -221,7 +221,7 @@ def _draw(session: Session, screen: Screen, snapshot: Snapshot) -> None:
 
 async def _watch_plainly(session: Session) -> None:
     """A line for each event, and every few seconds one that sums up."""
-    watch, events, screen = Watch(session.app.store), Events(session.app.store), console()
+    watch, events, screen = Watch(session.app.engine), Events(session.app.engine), console()
     await watch.look()
     next_status = time.monotonic() + STATUS_SECONDS
     while True:

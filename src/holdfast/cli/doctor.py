@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.errors import SchemaMismatch, SchemaMissing
 from holdfast.core.examination import Code, Examination, Finding, Found, Severity, finding_of
 from holdfast.core.liveness import LATE_SECONDS
-from holdfast.engine.doctor import Diagnosis, Doctor
+from holdfast.engine.doctor import Diagnosis
 
 EXAMPLES: Final = """
 holdfast doctor                   what is wrong, and what to do about it
@@ -67,13 +67,8 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _diagnose(arguments: argparse.Namespace) -> Diagnosis:
     try:
-        async with open_store(arguments, migrates=False) as store:
-            doctor = Doctor(
-                store=store,
-                examination=Examination(is_deep=arguments.deep),
-                patience_seconds=arguments.patience,
-                say=note,
-            )
+        async with open_engine(arguments, migrates=False) as engine:
+            doctor = engine.doctor(Examination(is_deep=arguments.deep), patience_seconds=arguments.patience, say=note)
             return await (doctor.repair if arguments.repair else doctor.examine)()
     except (SchemaMissing, SchemaMismatch) as error:
         # Of tables of another version nothing else can be said.

@@ -14,8 +14,8 @@ from rich.text import Text
 from holdfast.cli import words
 from holdfast.core.commands import Filter
 from holdfast.core.job import Job
-from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.engine.engine import Engine
 
 LOOKED_AT: Final = 100
 TOLD: Final = frozenset({State.RETRYING, State.COMPLETED, State.FAILED, State.DEAD_LETTER, State.CANCELLED})
@@ -23,13 +23,13 @@ Seen = tuple[State, int]
 
 
 class Events:
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._seen: dict[UUID, Seen] | None = None
 
     async def look(self) -> list[Text]:
         """What is new since the last look, oldest first."""
-        page = await self._store.read_page(Filter(), limit=LOOKED_AT)
+        page = await self._engine.read_page(Filter(), limit=LOOKED_AT)
         before, self._seen = self._seen, {job.id: (job.state, job.attempt) for job in page.jobs}
         if before is None:
             return []
@@ -44,7 +44,7 @@ class Events:
             text.append(f"  {part}")
         failure = job.failure
         if job.state is State.RETRYING:
-            attempts = await self._store.read_attempts(job.id)
+            attempts = await self._engine.read_attempts(job.id)
             failure = attempts[-1].failure if attempts else None
         if failure is not None:
             text.append(f"  {words.error(failure)}", style="dim")

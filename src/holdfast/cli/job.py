@@ -10,17 +10,15 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store, url_of
+from holdfast.cli.database import add_json, add_url, open_engine, url_of
 from holdfast.cli.exits import Exit
 from holdfast.cli.logs import log_data, read_logs, show_logs
 from holdfast.cli.output import Cell, show_fields, show_section, show_table
 from holdfast.cli.streams import write_json
-from holdfast.core.errors import JobNotFound
 from holdfast.core.job import Attempt, Job
-from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.engine.documents import attempt_data, job_data, payload_value, result_value
-from holdfast.engine.why import why
+from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
 holdfast job 5f0c5b1e-8d5e-4b52-9f0e-6f1f3a1f7a55
@@ -51,36 +49,34 @@ def add_to(commands: Commands) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        (job,) = await store.read([arguments.id])
-        if job is None:
-            raise JobNotFound(arguments.id)
+    async with open_engine(arguments) as engine:
+        job = await engine.get(arguments.id)
         if arguments.json:
-            write_json(await _data(store, job, arguments))
+            write_json(await _data(engine, job, arguments))
         elif arguments.why:
-            print(words.safe(await why(store, job.id)))
+            print(words.safe(await engine.why(job.id)))
         elif arguments.logs:
             show_logs(await read_logs(job, store_url=url_of(arguments), log_url=arguments.log_url))
         else:
-            _show(job, await store.read_attempts(job.id), why_not=await _why(store, job))
+            _show(job, await engine.read_attempts(job.id), why_not=await _why(engine, job))
     return Exit.DONE
 
 
-async def _data(store: Store, job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
+async def _data(engine: Engine, job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
     data = job_data(job)
-    data["attempts"] = [attempt_data(attempt) for attempt in await store.read_attempts(job.id)]
+    data["attempts"] = [attempt_data(attempt) for attempt in await engine.read_attempts(job.id)]
     if arguments.why:
-        data["why"] = await why(store, job.id)
+        data["why"] = await engine.why(job.id)
     if arguments.logs:
         logs = await read_logs(job, store_url=url_of(arguments), log_url=arguments.log_url)
         data["logs"] = [log_data(log) for log in logs]
     return data
 
 
-async def _why(store: Store, job: Job) -> str:
+async def _why(engine: Engine, job: Job) -> str:
     """For a job that waits, the reason is what its reader wants most."""
     waits = not job.state.is_terminal and job.state is not State.RUNNING
-    return await why(store, job.id) if waits else ""
+    return await engine.why(job.id) if waits else ""
 
 
 def _show(job: Job, attempts: Sequence[Attempt], *, why_not: str) -> None:

@@ -6,16 +6,16 @@ from typing import Final
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.commands import Filter, Page
 from holdfast.core.job import Job
-from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.engine.documents import job_data
+from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
 holdfast jobs                                   the newest 50
@@ -38,8 +38,8 @@ def add_to(commands: Commands) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        page = await read_jobs(store, values.filter_of(arguments), limit=arguments.limit, cursor=arguments.cursor)
+    async with open_engine(arguments) as engine:
+        page = await read_jobs(engine, values.filter_of(arguments), limit=arguments.limit, cursor=arguments.cursor)
     if arguments.json:
         write_json({"jobs": [job_data(job) for job in page.jobs], "next_cursor": page.next_cursor})
         return Exit.DONE
@@ -53,12 +53,12 @@ async def run(arguments: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-async def read_jobs(store: Store, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
+async def read_jobs(engine: Engine, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
     """``limit`` jobs where there are as many, over as many pages as that takes."""
     found: list[Job] = []
     while len(found) < limit:
         size = min(limit - len(found), limits.MAX_PAGE_JOBS)
-        page = await store.read_page(where, limit=size, cursor=cursor)
+        page = await engine.read_page(where, limit=size, cursor=cursor)
         found += page.jobs
         cursor = page.next_cursor
         if cursor is None:

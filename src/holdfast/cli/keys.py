@@ -17,13 +17,12 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
 from holdfast.core.access import ApiKey, Scope, find_public_part, is_secret, public_part
 from holdfast.core.errors import AccessDenied, KeyRefused, UsageError
-from holdfast.engine.access import Access
 from holdfast.engine.documents import time_text
 
 KEY_VARIABLE: Final = "HOLDFAST_KEY"
@@ -163,8 +162,8 @@ def _key_id(text: str) -> UUID:
 
 
 async def show(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        keys = await Access(store).list()
+    async with open_engine(arguments) as engine:
+        keys = await engine.keys.list()
     now = datetime.now(UTC)
     if arguments.json:
         write_json({"keys": [_data(key, now) for key in keys]})
@@ -176,10 +175,8 @@ async def show(arguments: argparse.Namespace) -> int:
 
 
 async def create(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        created = await Access(store).create(
-            arguments.name, scopes=arguments.scope, expires_in_seconds=arguments.expires
-        )
+    async with open_engine(arguments) as engine:
+        created = await engine.keys.create(arguments.name, scopes=arguments.scope, expires_in_seconds=arguments.expires)
     key = created.key
     if arguments.json:
         write_json({**_data(key, key.created_at), "secret": created.secret})
@@ -194,9 +191,9 @@ async def check(arguments: argparse.Namespace) -> int:
     if arguments.shown:
         raise UsageError(f"{IN_ARGUMENTS}; give it in ${KEY_VARIABLE} or on standard input")
     secret = _read_secret()
-    async with open_store(arguments) as store:
+    async with open_engine(arguments) as engine:
         try:
-            key = await Access(store).check(secret, arguments.scope)
+            key = await engine.keys.check(secret, arguments.scope)
         except AccessDenied as denied:
             if not arguments.json:
                 raise
@@ -225,8 +222,8 @@ def _read_secret() -> str:
 
 
 async def revoke(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        key = await Access(store).revoke(arguments.id)
+    async with open_engine(arguments) as engine:
+        key = await engine.keys.revoke(arguments.id)
     if arguments.json:
         write_json(_data(key, datetime.now(UTC)))
     else:

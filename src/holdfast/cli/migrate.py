@@ -8,7 +8,7 @@ from holdfast.cli.database import add_json, add_url, checked, patiently, url_of
 from holdfast.cli.exits import Exit
 from holdfast.cli.streams import note, write_json
 from holdfast.core.errors import ConfigError
-from holdfast.wiring import DEFAULT_SCHEMA, create_store, require_postgres, split_options, without_password
+from holdfast.wiring import create_store, migration_sql, upgrade, without_password
 
 EXAMPLES: Final = """
 holdfast migrate --url postgresql://localhost/app        create or upgrade the tables
@@ -50,19 +50,12 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _migrate_postgres(url: str, arguments: argparse.Namespace) -> int:
-    require_postgres()
-    from holdfast.stores.postgres import migrate, version
-
-    plain, options = split_options(url)
-    schema = options.get("schema", DEFAULT_SCHEMA)
     if arguments.sql:
-        print(migrate.sql(schema=schema))
+        print(migration_sql(url))
         return Exit.DONE
-    await patiently(
-        lambda: migrate.upgrade(plain, schema=schema, say=note), url=url, timeout_seconds=arguments.connect_timeout
-    )
+    schema, version = await patiently(lambda: upgrade(url, note), url=url, timeout_seconds=arguments.connect_timeout)
     if arguments.json:
-        write_json({"url": without_password(url), "schema": schema, "version": version.head()})
+        write_json({"url": without_password(url), "schema": schema, "version": version})
     else:
-        print(f"schema {schema!r} is at version {version.head()}")
+        print(f"schema {schema!r} is at version {version}")
     return Exit.DONE

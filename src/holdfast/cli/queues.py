@@ -6,7 +6,7 @@ from typing import Final
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
@@ -51,8 +51,8 @@ def add_to(commands: Commands) -> None:
 
 
 async def show(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        queues = await store.read_queues()
+    async with open_engine(arguments) as engine:
+        queues = await engine.read_queues()
     if arguments.json:
         write_json({"queues": [queue_data(queue) for queue in queues]})
     elif queues:
@@ -65,8 +65,8 @@ async def show(arguments: argparse.Namespace) -> int:
 
 
 async def change(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        await (store.pause if arguments.action == "pause" else store.resume)(arguments.name)
+    async with open_engine(arguments) as engine:
+        await (engine.pause if arguments.action == "pause" else engine.resume)(arguments.name)
     is_paused = arguments.action == "pause"
     if arguments.json:
         write_json({"name": arguments.name, "is_paused": is_paused})

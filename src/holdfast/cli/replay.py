@@ -10,14 +10,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import error_console, show_table
 from holdfast.cli.streams import write_json
 from holdfast.core.commands import Filter, ReplayAnswer, ReplayOutcome
 from holdfast.core.errors import UsageError
-from holdfast.core.ports import Store
 from holdfast.core.states import REPLAYABLE
+from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
 holdfast replay 5f0c5b1e-8d5e-4b52-9f0e-6f1f3a1f7a55
@@ -51,15 +51,15 @@ def add_to(commands: Commands) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     ids = values.ids_of(arguments)
     _require_one_choice(arguments, ids)
-    async with open_store(arguments) as store:
+    async with open_engine(arguments) as engine:
         if ids and arguments.dry_run:
-            return await _count_named(store, ids, is_json=arguments.json)
+            return await _count_named(engine, ids, is_json=arguments.json)
         if ids:
-            return _show_answers(await store.replay(ids), is_json=arguments.json)
+            return _show_answers(await engine.replay(ids), is_json=arguments.json)
         where = values.filter_of(arguments, states=REPLAYABLE)
         if arguments.dry_run:
-            return _show_count(await _count(store, where), is_json=arguments.json)
-        return _show_totals(await _replay_where(store, where), is_json=arguments.json)
+            return _show_count(await _count(engine, where), is_json=arguments.json)
+        return _show_totals(await _replay_where(engine, where), is_json=arguments.json)
 
 
 def _require_one_choice(arguments: argparse.Namespace, ids: Sequence[UUID]) -> None:
@@ -73,28 +73,28 @@ def _require_one_choice(arguments: argparse.Namespace, ids: Sequence[UUID]) -> N
         raise UsageError(f"--state {wrong[0].lower()}: only failed and dead_letter jobs can be replayed")
 
 
-async def _count_named(store: Store, ids: Sequence[UUID], *, is_json: bool) -> int:
-    jobs = await store.read(ids)
+async def _count_named(engine: Engine, ids: Sequence[UUID], *, is_json: bool) -> int:
+    jobs = await engine.read(ids)
     return _show_count(sum(job is not None and job.state.is_replayable for job in jobs), is_json=is_json)
 
 
-async def _count(store: Store, where: Filter) -> int:
+async def _count(engine: Engine, where: Filter) -> int:
     total, cursor = 0, None
     while True:
-        page = await store.read_page(where, limit=PAGE_JOBS, cursor=cursor)
+        page = await engine.read_page(where, limit=PAGE_JOBS, cursor=cursor)
         total += len(page.jobs)
         cursor = page.next_cursor
         if cursor is None:
             return total
 
 
-async def _replay_where(store: Store, where: Filter) -> Counter[ReplayOutcome]:
+async def _replay_where(engine: Engine, where: Filter) -> Counter[ReplayOutcome]:
     totals: Counter[ReplayOutcome] = Counter()
     cursor = None
     with _progress() as progress:
-        task = progress.add_task("replaying", total=await _expected(store, where))
+        task = progress.add_task("replaying", total=await _expected(engine, where))
         while True:
-            page = await store.replay_where(where, limit=PAGE_JOBS, cursor=cursor)
+            page = await engine.replay_where(where, limit=PAGE_JOBS, cursor=cursor)
             totals.update(answer.outcome for answer in page.answers)
             progress.advance(task, len(page.answers))
             cursor = page.next_cursor
@@ -116,13 +116,13 @@ def _progress() -> Progress:
     )
 
 
-async def _expected(store: Store, where: Filter) -> int | None:
+async def _expected(engine: Engine, where: Filter) -> int | None:
     """How many there are, where the counts can tell; a filter by anything but queue and state cannot be counted."""
     if where.type or where.tag or where.created_from or where.created_until:
         return None
     return sum(
         queue.counts.get(state, 0)
-        for queue in await store.read_queues()
+        for queue in await engine.read_queues()
         if where.queue in (None, queue.name)
         for state in where.states or ()
     )

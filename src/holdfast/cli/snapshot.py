@@ -14,9 +14,9 @@ from typing import Any, Final
 from holdfast.cli.workers import is_alive
 from holdfast.core.commands import Filter, QueueStats, Worker
 from holdfast.core.job import Job
-from holdfast.core.ports import Store
 from holdfast.core.states import State
 from holdfast.engine.documents import job_data, queue_data, time_text, worker_data
+from holdfast.engine.engine import Engine
 
 FAILURES: Final = Filter(states=frozenset({State.FAILED, State.DEAD_LETTER, State.RETRYING}))
 SHOWN_FAILURES: Final = 10
@@ -53,19 +53,19 @@ class Snapshot:
 
 
 class Watch:
-    """Looks at a store again and again, and remembers what it needs to tell the speed."""
+    """Looks at a engine again and again, and remembers what it needs to tell the speed."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._completed: dict[str, int] = {}
         self._looked_at: float | None = None
         self._history: deque[float] = deque(maxlen=HISTORY_LOOKS)
 
     async def look(self) -> Snapshot:
-        queues = await self._store.read_queues()
+        queues = await self._engine.read_queues()
         rates = self._rates(queues)
-        workers = await self._store.read_workers()
-        failed = await self._store.read_page(FAILURES, limit=SHOWN_FAILURES)
+        workers = await self._engine.read_workers()
+        failed = await self._engine.read_page(FAILURES, limit=SHOWN_FAILURES)
         failures = [await self._with_failure(job) for job in failed.jobs]
         return Snapshot(
             now=datetime.now(UTC),
@@ -80,7 +80,7 @@ class Watch:
         """A job that waits for its next attempt has its failure with the last one."""
         if job.failure is not None:
             return job
-        attempts = await self._store.read_attempts(job.id)
+        attempts = await self._engine.read_attempts(job.id)
         return replace(job, failure=attempts[-1].failure) if attempts else job
 
     def _rates(self, queues: list[QueueStats]) -> dict[str, float]:

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,21 +12,19 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import error_console
 from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.dependencies import Dependency
-from holdfast.core.errors import JobNotFound
 from holdfast.core.job import Job
 from holdfast.core.payload import Payload
-from holdfast.core.ports import Store
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
 from holdfast.engine.documents import job_data, result_value
-from holdfast.engine.submit import Submitter
+from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
 holdfast submit resize --payload '{"path": "a.png", "width": 300}'
@@ -38,8 +35,6 @@ holdfast submit resize --payload '{"path": "a.png"}' --wait --timeout 30s
 DESCRIPTION: Final = """Submit a job. Its ID is printed once the job is durable. The payload is one JSON object of the
 handler's parameters; whether they fit is seen by the worker. With --wait: the result, and exit code 1 where the job
 ends in any other way than COMPLETED."""
-FIRST_LOOK_SECONDS: Final = 0.05
-LONGEST_LOOK_SECONDS: Final = 0.5
 
 
 def add_to(commands: Commands) -> None:
@@ -75,12 +70,12 @@ def add_to(commands: Commands) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments, creates=True) as store:
-        (submitted,) = await Submitter(store).submit(Submit(jobs=(_new_job(arguments),)))
+    async with open_engine(arguments, creates=True) as engine:
+        (submitted,) = await engine.submit(Submit(jobs=(_new_job(arguments),)))
         if not arguments.wait:
             _show_submitted(submitted.job_id, is_duplicate=submitted.is_duplicate, is_json=arguments.json)
             return Exit.DONE
-        job = await _wait(store, submitted.job_id, timeout_seconds=arguments.timeout)
+        job = await _wait(engine, submitted.job_id, timeout_seconds=arguments.timeout)
     return _show_ended(job, is_duplicate=submitted.is_duplicate, is_json=arguments.json)
 
 
@@ -107,20 +102,12 @@ def _show_submitted(job_id: UUID, *, is_duplicate: bool, is_json: bool) -> None:
         note("the key belongs to this job already; nothing was submitted")
 
 
-async def _wait(store: Store, job_id: UUID, *, timeout_seconds: float | None) -> Job:
+async def _wait(engine: Engine, job_id: UUID, *, timeout_seconds: float | None) -> Job:
     """The job once it has ended, or as it is when the time is over."""
-    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-    pause = FIRST_LOOK_SECONDS
     with _bar(job_id) as show:
-        while True:
-            (job,) = await store.read([job_id])
-            if job is None:
-                raise JobNotFound(job_id)
+        async for job in engine.follow(job_id, timeout_seconds=timeout_seconds):
             show(job)
-            if job.state.is_terminal or (deadline is not None and time.monotonic() >= deadline):
-                return job
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+    return job
 
 
 class _Shown:

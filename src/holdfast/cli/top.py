@@ -8,7 +8,7 @@ from rich.text import Text
 
 from holdfast.cli import values, words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store, url_of
+from holdfast.cli.database import add_json, add_url, open_engine, url_of
 from holdfast.cli.exits import Exit
 from holdfast.cli.screen import full_screen
 from holdfast.cli.snapshot import Snapshot, Watch, snapshot_data
@@ -43,8 +43,8 @@ def add_to(commands: Commands) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     place = without_password(url_of(arguments))
-    async with open_store(arguments) as store:
-        watch = Watch(store)
+    async with open_engine(arguments) as engine:
+        watch = Watch(engine)
         if is_terminal() and not arguments.once and not arguments.json:
             await _live(watch, place=place, interval_seconds=arguments.interval)
             return Exit.DONE

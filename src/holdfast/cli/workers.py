@@ -8,7 +8,7 @@ from rich.text import Text
 
 from holdfast.cli import words
 from holdfast.cli.command import Commands, add_command, asynchronous
-from holdfast.cli.database import add_json, add_url, open_store
+from holdfast.cli.database import add_json, add_url, open_engine
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
@@ -31,8 +31,8 @@ def add_to(commands: Commands) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    async with open_store(arguments) as store:
-        workers = await store.read_workers()
+    async with open_engine(arguments) as engine:
+        workers = await engine.read_workers()
     if arguments.json:
         write_json({"workers": [worker_data(worker) for worker in workers]})
     elif workers:

@@ -1,6 +1,6 @@
 """The durable engine as a server of the public API: the same five methods, on SQLite or PostgreSQL.
 
-How it works: a submit goes through the engine's Submitter, so that callers that come together share a commit; a worker
+How it works: a submit goes through the engine, where callers that come together share a commit; a worker
 of our own in the same process does the work; everything else is a read of the store. Nothing is kept here: the server
 may be killed at any instant, and several of them may work on one database.
 
@@ -23,8 +23,7 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import Job
 from holdfast.core.limits import MAX_TIMEOUT_SECONDS
-from holdfast.core.ports import Store
-from holdfast.engine.submit import Submitter
+from holdfast.engine.engine import Engine
 from holdfast.rpc import checks, limits
 from holdfast.rpc.client import SERVICE
 from holdfast.rpc.engine_jobs import (
@@ -69,9 +68,9 @@ class DurableServer:
 
     def __init__(self, url: str, *, slots: int = limits.TOTAL_WORKER_SLOTS, log: logging.Logger = LOG) -> None:
         self._url = settled_url(url)
-        self._store = create_store(self._url)
+        self._engine = Engine(create_store(self._url), submission_seconds=_patience_seconds("SubmitJob"))
         self._work = Work()
-        self._methods = Methods(self._store, self._work, log)
+        self._methods = Methods(self._engine, self._work, log)
         self._server = Server(NAME, [self._methods.service()], log=log)
         self._worker = self._make_worker(slots) if slots else None
 
@@ -84,7 +83,7 @@ class DurableServer:
 
     async def open(self) -> None:
         """Connect to the database; Unavailable where it is away: it may be tried again."""
-        await self._store.open()
+        await self._engine.open()
 
     async def wait_stopped(self) -> None:
         """Until ``stop``; or until the worker, which should not end by itself, has."""
@@ -101,7 +100,7 @@ class DurableServer:
                 self._worker.stop()
                 await self._worker.wait_stopped()
         finally:
-            await self._store.close()
+            await self._engine.close()
 
     def hurry(self) -> None:
         """Wait for no job that runs: all are handed back."""
@@ -111,7 +110,7 @@ class DurableServer:
     def _make_worker(self, slots: int) -> Worker:
         is_shared = self._url.startswith("memory:")
         return Worker(
-            self._store,
+            self._engine.store,
             registry=self._work.registry(),
             options=WorkerOptions(
                 concurrency=slots,
@@ -180,11 +179,10 @@ class Work:
 
 
 class Methods:
-    def __init__(self, store: Store, work: Work, log: logging.Logger) -> None:
-        self._store = store
+    def __init__(self, engine: Engine, work: Work, log: logging.Logger) -> None:
+        self._engine = engine
         self._work = work
         self._log = log
-        self._submitter = Submitter(store, timeout_seconds=_patience_seconds("SubmitJob"))
 
     def service(self) -> Service:
         return Service(
@@ -203,7 +201,7 @@ class Methods:
         spec = checks.check_submit(request)
         job = new_job(uuid4(), spec, key=request.client_request_id)
         try:
-            (submitted,) = await self._submitter.submit(Submit(jobs=(job,)))
+            (submitted,) = await self._engine.submit(Submit(jobs=(job,)))
         except IdempotencyConflict as error:
             raise key_conflict(request.client_request_id, job_id=str(error.existing_id)) from error
         return public.SubmitJobResponse(
@@ -230,30 +228,30 @@ class Methods:
         return await _in_time("CancelJob", self._cancel(job_id, request.reason))
 
     async def _cancel(self, job_id: UUID, reason: str) -> public.CancelJobResponse:
-        job = _found(job_id, *await self._store.read([job_id]))
+        job = _found(job_id, *await self._engine.read([job_id]))
         if job.state.is_terminal:
             return _cancel_answer(job, is_already_terminal=True)
         if reason:
             # First the reason, then the cancel: a crash between them leaves a reason for nothing, not a cancel
             # whose reason was accepted and lost.
-            await self._submitter.submit(Submit(jobs=(new_reason(job_id, reason),)))
-        (answer,) = await self._store.cancel([job_id])
+            await self._engine.submit(Submit(jobs=(new_reason(job_id, reason),)))
+        (answer,) = await self._engine.cancel([job_id])
         if answer.outcome is CancelOutcome.REQUESTED:
             self._work.stop(job_id)
-        (now,) = await self._store.read([job_id])
+        (now,) = await self._engine.read([job_id])
         return _cancel_answer(_found(job_id, now), is_already_terminal=answer.outcome is CancelOutcome.ALREADY_ENDED)
 
     async def list_jobs(self, request: public.ListJobsRequest, call: Call) -> public.ListJobsResponse:
         statuses = checks.check_statuses("status_filter", request.status_filter)
         offset, size = checks.check_page(request.page)
         sort = checks.check_sort(request.sort)
-        answer = list_jobs(self._store, statuses, offset=offset, size=size, sort=sort)
+        answer = list_jobs(self._engine, statuses, offset=offset, size=size, sort=sort)
         left = call.seconds_left()
         patience = None if left is None else left - min(ANSWER_SECONDS, left / 10)
         return await _in_time("ListJobs", answer, patience_seconds=patience)
 
     async def _read(self, method: str, *ids: UUID) -> list[Job | None]:
-        return await _in_time(method, self._store.read(ids))
+        return await _in_time(method, self._engine.read(ids))
 
 
 def _found(job_id: UUID, job: Job | None) -> Job:

@@ -16,7 +16,7 @@ from typing import Final
 
 from holdfast.core.commands import Filter
 from holdfast.core.job import Job
-from holdfast.core.ports import Store
+from holdfast.engine.engine import Engine
 from holdfast.rpc import limits
 from holdfast.rpc.engine_jobs import TYPE, states_of, status_of, summary_of
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
@@ -27,12 +27,12 @@ SLACK_MS: Final = 250
 
 
 async def list_jobs(
-    store: Store, statuses: frozenset[int], *, offset: int, size: int, sort: int
+    engine: Engine, statuses: frozenset[int], *, offset: int, size: int, sort: int
 ) -> public.ListJobsResponse:
     is_ascending = sort == public.CREATED_AT_ASC
     # One more than the page tells whether there is another one.
     wanted = offset + size + 1
-    jobs = await (_oldest if is_ascending else _newest)(store, statuses, wanted)
+    jobs = await (_oldest if is_ascending else _newest)(engine, statuses, wanted)
     sign = 1 if is_ascending else -1
     jobs.sort(key=lambda job: (sign * job.created_at_ms, job.job_id))
     return public.ListJobsResponse(
@@ -41,28 +41,28 @@ async def list_jobs(
     )
 
 
-async def _newest(store: Store, statuses: frozenset[int], wanted: int) -> list[public.JobSummary]:
+async def _newest(engine: Engine, statuses: frozenset[int], wanted: int) -> list[public.JobSummary]:
     """At least so many, and all that might stand before the last of them; or all there are."""
     where = Filter(type=TYPE, states=states_of(statuses))
     found: list[public.JobSummary] = []
     cursor: int | None = None
     while True:
         limit = min(READ_JOBS, max(wanted - len(found), limits.PAGE_SIZE_DEFAULT))
-        page = await store.read_page(where, limit=limit, cursor=cursor)
+        page = await engine.read_page(where, limit=limit, cursor=cursor)
         found += _summaries(page.jobs, statuses)
         cursor = page.next_cursor
         if cursor is None or _reaches(found, wanted):
             return found
 
 
-async def _oldest(store: Store, statuses: frozenset[int], wanted: int) -> list[public.JobSummary]:
+async def _oldest(engine: Engine, statuses: frozenset[int], wanted: int) -> list[public.JobSummary]:
     """The same from the other end."""
     where = Filter(type=TYPE, states=states_of(statuses))
     found: list[public.JobSummary] = []
-    low, end = await _bounds(store)
+    low, end = await _bounds(engine)
     width = READ_JOBS
     while low < end and not _reaches(found, wanted):
-        jobs = await _between(store, where, low, low + width)
+        jobs = await _between(engine, where, low, low + width)
         if jobs is None:
             width = max(width // 4, READ_JOBS)
             continue
@@ -73,16 +73,16 @@ async def _oldest(store: Store, statuses: frozenset[int], wanted: int) -> list[p
     return found
 
 
-async def _bounds(store: Store) -> tuple[int, int]:
+async def _bounds(engine: Engine) -> tuple[int, int]:
     """From which seq on there are jobs, and up to below which."""
-    newest = await store.read_page(Filter(), limit=1)
+    newest = await engine.read_page(Filter(), limit=1)
     if not newest.jobs:
         return 0, 0
     nothing_below, low = 0, newest.jobs[0].seq
     end = low + 1
     while nothing_below < low:
         middle = (nothing_below + low + 1) // 2
-        page = await store.read_page(Filter(), limit=1, cursor=middle)
+        page = await engine.read_page(Filter(), limit=1, cursor=middle)
         if page.jobs:
             low = page.jobs[0].seq
         elif page.next_cursor is not None:
@@ -92,12 +92,12 @@ async def _bounds(store: Store) -> tuple[int, int]:
     return low, end
 
 
-async def _between(store: Store, where: Filter, low: int, high: int) -> list[Job] | None:
+async def _between(engine: Engine, where: Filter, low: int, high: int) -> list[Job] | None:
     """Newest first, those with low ≤ seq < high; None where they are too many to read at a time."""
     jobs: list[Job] = []
     cursor: int | None = high
     while cursor is not None and cursor > low:
-        page = await store.read_page(where, limit=READ_JOBS, cursor=cursor)
+        page = await engine.read_page(where, limit=READ_JOBS, cursor=cursor)
         jobs += [job for job in page.jobs if job.seq >= low]
         if len(jobs) > READ_JOBS:
             return None

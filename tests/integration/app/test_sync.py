@@ -330,7 +330,7 @@ try:
     handle.result_sync()
 except KeyboardInterrupt:
     print(handle.job_sync().state)
-while app._runtime._portals._portal.client._results._awaited:
+while app._runtime._portals._portal.client.engine._results._awaited:
     pass
 print("nobody waits")
 """

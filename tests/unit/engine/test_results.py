@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from holdfast import InvalidInput, Job, JobNotFound, State, Unavailable, UsageError
-from holdfast.app.results import MAX_SECONDS, READ_JOBS, ResultWaiter
+from holdfast.engine.results import MAX_SECONDS, READ_JOBS, ResultWaiter
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.factories import job_in_state, submit_one
 

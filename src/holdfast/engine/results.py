@@ -7,7 +7,7 @@ R4. A store that is away for a while delays an answer and does not replace it.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -21,6 +21,14 @@ MAX_SECONDS: Final = 0.25
 GROWTH: Final = 1.5
 READ_JOBS: Final = 1000
 """How many jobs one read asks for; the rest follow in the next, at once."""
+
+
+def pauses() -> Iterator[float]:
+    """Between the looks at one job, for ever (R2)."""
+    seconds = FIRST_SECONDS
+    while True:
+        yield seconds
+        seconds = min(seconds * GROWTH, MAX_SECONDS)
 
 
 @dataclass(slots=True)
