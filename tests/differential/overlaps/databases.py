@@ -101,12 +101,12 @@ class PostgresDatabase:
 
     async def pass_a_second(self) -> None:
         for store in self.stores:
-            if store._cursors.is_refresh_owed(monotonic=self._steady.monotonic()):
-                await store._floors.refresh()
+            if store._claims.cursors.is_refresh_owed(monotonic=self._steady.monotonic()):
+                await store._claims.floors.refresh()
 
     async def refresh(self, store: int, *, after: str, meanwhile: Meanwhile) -> None:
         with self.interrupted(store, after=after, meanwhile=meanwhile):
-            await self.stores[store]._floors.refresh()
+            await self.stores[store]._claims.floors.refresh()
 
     @contextmanager
     def interrupted(self, store: int, *, after: str, meanwhile: Meanwhile) -> Iterator[None]:
@@ -160,7 +160,7 @@ def _new_store(url: str, clock: JumpingClock) -> PostgresStore:
 
 
 def _without_timers(store: PostgresStore, patches: pytest.MonkeyPatch, steady: Steady) -> PostgresStore:
-    patches.setattr(store._floors, "start", lambda: None)
+    patches.setattr(store._claims.floors, "start", lambda: None)
     patches.setattr(store._database._retelling, "add", lambda marked: None)
     sweeps = store._database.sweeps
     for sweep in (sweeps.due, sweeps.expired, sweeps.orphaned, sweeps.tally, sweeps.unknown):

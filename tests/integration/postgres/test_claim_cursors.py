@@ -414,7 +414,7 @@ def test_no_row_ever_lies_below_the_floor(steps: list[tuple[str, int]]) -> None:
 async def settled(store: PostgresStore) -> None:
     """All floors at their cursors, as they are a moment after the last claim."""
     for _ in range(2):
-        await store._floors.refresh()
+        await store._claims.floors.refresh()
 
 
 async def test_a_row_that_is_committed_late_is_claimed_by_the_next_short_claim(store: PostgresStore, url: str) -> None:
@@ -436,7 +436,7 @@ async def test_a_row_that_is_committed_late_is_claimed_after_a_refresh(store: Po
         later_places = [await submit_one(store) for _ in range(10)]
         assert await claimed_ids(store, worker, limit=2) == later_places[:2]
         await late.commit()
-    await store._floors.refresh()
+    await store._claims.floors.refresh()
     assert await claimed_ids(store, worker, limit=2) == [early_place, later_places[2]]
 
 
@@ -472,7 +472,7 @@ async def test_a_floor_does_not_pass_what_was_placed_while_its_answer_was_on_the
             assert len(await claim(store, worker, limit=3)) == 3
 
         with answer_held_back(store, "claim_holders", meanwhile):
-            await store._floors.refresh()
+            await store._claims.floors.refresh()
         await submit_one(store)
         assert len(await claim(store, worker, limit=1)) == 1
         await settled(store)
@@ -514,7 +514,7 @@ async def test_the_floor_rises_while_somebody_holds_a_transaction(
         await stranger.fetch(statement)
         assert len(await claim(store, worker, limit=5)) == 5
         await settled(store)
-        lane = lane_of(store._cursors)
+        lane = lane_of(store._claims.cursors)
         assert lane.floor >= lane.after > 0
 
 
@@ -524,10 +524,10 @@ async def test_nothing_is_asked_once_every_floor_is_at_its_cursor(store: Postgre
     await submit_jobs(store, *(new_job() for _ in range(3)))
     await claim(store, worker)
     async with asyncio.timeout(LONG_SECONDS):
-        while store._floors._task is not None:
+        while store._claims.floors._task is not None:
             await asyncio.sleep(0.05)
     assert await claim(store, worker) == []
-    assert store._floors._task is None
+    assert store._claims.floors._task is None
 
 
 async def test_a_late_commit_is_found_within_a_moment_whatever_the_order_of_the_queues(
@@ -542,10 +542,10 @@ async def test_a_late_commit_is_found_within_a_moment_whatever_the_order_of_the_
         await claim(store, worker, queues=tuple(queues), limit=1)
         await settled(store)
         await late.commit()
-    refreshes = store._cursors._turn
+    refreshes = store._claims.cursors._turn
     found: set[UUID] = set()
     async with asyncio.timeout(LONG_SECONDS):
-        while late_id not in found and store._cursors._turn < refreshes + 3:
+        while late_id not in found and store._claims.cursors._turn < refreshes + 3:
             queues.append(queues.pop(0))
             found.update(await claimed_ids(store, worker, queues=tuple(queues), limit=1))
             await asyncio.sleep(0.01)
@@ -567,7 +567,7 @@ async def test_a_job_behind_the_floor_is_found_after_the_sequence_was_set_back(s
     await fetch(url, "SELECT setval('holdfast.job_seq', $1::bigint)", place["now"])
     jobs = [await submit_one(store) for _ in range(2)]
     assert await claimed_ids(store, worker) == []
-    await store._floors.refresh()
+    await store._claims.floors.refresh()
     assert await claimed_ids(store, worker) == jobs
 
 
@@ -586,7 +586,7 @@ async def test_a_job_behind_the_floor_is_found_after_a_connection_was_lost(store
     await fetch(url, kill + " AND datname = current_database()")
     for _ in range(limits.DEFAULT_POOL_CONNECTIONS + 1):
         with suppress(Unavailable):
-            await store._floors.refresh()
+            await store._claims.floors.refresh()
     assert await claimed_ids(store, worker) == [job]
 
 
@@ -600,7 +600,7 @@ async def test_a_search_from_the_beginning_finds_what_nothing_told_of(
     job = await submit_one(store)
     await fetch(url, "UPDATE holdfast.ready SET place = 1")
     monkeypatch.setattr(cursors, "SEARCH_SECONDS", 0.0)
-    await store._floors.refresh()
+    await store._claims.floors.refresh()
     assert await claimed_ids(store, worker) == [job]
 
 
@@ -710,7 +710,7 @@ async def test_jobs_of_other_types_are_passed_by_the_claim_that_meets_them(store
     first = await pages_of_a_claim(store, url, worker, types=MINE)
     assert await claim(store, worker, types=MINE) == []
     for at in (END, 2 * END):
-        ask(store._cursors, at=at, types=MINE)
+        ask(store._claims.cursors, at=at, types=MINE)
     pages = await pages_of_a_claim(store, url, worker, types=MINE)
     assert pages <= first / 3, (first, pages)
 
@@ -731,7 +731,7 @@ async def test_jobs_of_other_types_in_other_lanes_are_passed_while_no_floor_rise
         forget_that_claims_said_what_they_saw(store)
         assert await claimed_ids(store, worker, limit=limit, types=MINE) == own
         for at in (END, 2 * END):
-            ask(store._cursors, at=at, types=MINE)
+            ask(store._claims.cursors, at=at, types=MINE)
         later = [await submit_one(store, type="mine") for _ in range(2)]
         pages = await pages_of_a_claim(store, url, worker, types=MINE)
         assert pages <= first / 3, (first, pages)
@@ -745,7 +745,7 @@ async def test_a_claim_passes_nothing_in_lanes_that_it_did_not_search(store: Pos
     low = [await submit_one(store, type="mine", priority=Priority.LOW) for _ in range(2)]
     own = [await submit_one(store, type="mine") for _ in range(3)]
     assert await claimed_ids(store, worker, limit=2, types=MINE) == own[:2]
-    starts = dict(zip(*ask(store._cursors, types=MINE).columns[1:], strict=True))
+    starts = dict(zip(*ask(store._claims.cursors, types=MINE).columns[1:], strict=True))
     assert starts[int(Priority.LOW)] == 0
     assert await claimed_ids(store, worker, limit=3, types=MINE) == [own[2], *low]
 
@@ -760,7 +760,7 @@ async def test_a_claim_passes_nothing_where_a_job_must_be_taken_alone(store: Pos
     for job_id in jobs:
         assert await claimed_ids(store, worker, limit=10, types=MINE) == [job_id]
         (left,) = await fetch(url, "SELECT min(place) AS place FROM holdfast.ready")
-        assert lane_of(store._cursors, MINE).after < (left["place"] or END)
+        assert lane_of(store._claims.cursors, MINE).after < (left["place"] or END)
 
 
 async def test_a_job_of_an_earlier_lane_that_was_locked_when_it_was_passed_is_found_by_the_refresh(
@@ -774,17 +774,17 @@ async def test_a_job_of_an_earlier_lane_that_was_locked_when_it_was_passed_is_fo
     async with connected(url) as stranger, stranger.transaction():
         await stranger.fetch("SELECT FROM holdfast.ready WHERE priority = $1 FOR UPDATE", int(Priority.HIGH))
         assert await claimed_ids(store, worker, limit=2, types=MINE) == own[:2]
-    await store._floors.refresh()
+    await store._claims.floors.refresh()
     assert await claimed_ids(store, worker, limit=2, types=MINE) == [urgent, own[2]]
 
 
 def put_refreshes_off(store: PostgresStore) -> None:
     """They would put right what a claim has passed by mistake."""
-    store._cursors.note_refresh(monotonic=END)
+    store._claims.cursors.note_refresh(monotonic=END)
 
 
 def forget_that_claims_said_what_they_saw(store: PostgresStore) -> None:
-    for lane in store._cursors._lanes.values():
+    for lane in store._claims.cursors._lanes.values():
         lane.is_asked = False
 
 
@@ -809,7 +809,7 @@ async def pages_of_a_claim(
     store: PostgresStore, url: str, worker: UUID, *, types: tuple[str, ...] | None = None, from_start: bool = False
 ) -> int:
     """The pages that the store's next claim would touch to find its jobs; it is rolled back."""
-    claim_cursors = ClaimCursors() if from_start else store._cursors
+    claim_cursors = ClaimCursors() if from_start else store._claims.cursors
     lanes = claim_cursors.ask(QUEUES, types, monotonic=claim_cursors._rotated_at).columns
     token_stem = str(new_claim(worker).nonce)[:-4]
     explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + Statements("holdfast")["claim"]

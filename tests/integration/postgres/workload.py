@@ -38,7 +38,7 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     again = new_claim(worker, queues=(QUEUE, "queue-1"), limit=BATCH)
     claimed = await store.claim(again)
     assert await store.claim(new_claim(worker, **{**fields_of(again), "is_repeat": True})) == claimed
-    await store._floors.refresh()
+    await store._claims.floors.refresh()
     await hold(store, worker, jobs)
     await settle_everything(store, jobs)
     await manage(store, claimed)

@@ -1,10 +1,9 @@
 """The port over PostgreSQL.
 
-Fast verbs are one statement each, committed by itself: submit of plain jobs (``submit``), claim, settle of plain
+Fast verbs are one statement each, committed by itself: submit of plain jobs (``submit``), ``claim``, settle of plain
 successes, heartbeat. Everything else runs the shared verbs in a transaction.
 """
 
-import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -48,9 +47,8 @@ from holdfast.core.commands import (
     Tick,
     TickReport,
     Worker,
-    lease_tokens,
 )
-from holdfast.core.errors import Unavailable, WorkerNotFound
+from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
@@ -58,15 +56,14 @@ from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
 from holdfast.stores.postgres import keys, reads
+from holdfast.stores.postgres.claim import Claims
 from holdfast.stores.postgres.connections import AsyncpgExecutor
-from holdfast.stores.postgres.cursors import Asked, ClaimCursors
 from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.doctor import PostgresDoctor
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
-from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
 from holdfast.stores.postgres.presence import Presence
-from holdfast.stores.postgres.rows import Row, all_claimed_from, given_once, in_claim_order
+from holdfast.stores.postgres.rows import given_once
 from holdfast.stores.postgres.submit import Submits
 from holdfast.stores.postgres.sweeps import Searches
 from holdfast.stores.postgres.transaction import PostgresTransaction
@@ -115,20 +112,19 @@ class PostgresStore:
         self._submits = Submits(self._database, payload_limit_bytes=check_limit(payload_limit_bytes))
         self._payload_limit_bytes = payload_limit_bytes
         self._scan_budget = scan_budget
-        self._cursors = ClaimCursors()
-        self._floors = Floors(self._database, self._cursors)
+        self._claims = Claims(self._database)
         self._database.on_lost = self._forget
 
     def _forget(self) -> None:
         """The next connection may be to a server that was promoted, and knows less than the one before."""
-        self._cursors.forget()
+        self._claims.cursors.forget()
         self._database.sweeps.forget()
 
     async def open(self) -> None:
         await self._database.open()
 
     async def close(self) -> None:
-        await self._floors.close()
+        await self._claims.floors.close()
         await self._database.close()
 
     async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
@@ -143,45 +139,7 @@ class PostgresStore:
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         require_valid_claim(claim)
-        if claim.is_repeat:
-            tokens = lease_tokens(claim.nonce, claim.limit)
-            rows = await self._database.fetch(self._database.sql["claim_again"], claim.owner, tokens)
-            if rows:
-                return all_claimed_from(rows, claim.owner)
-        asked = self._ask(claim)
-        rows = await self._claim_rows(claim, asked)
-        if not rows and asked.is_ahead:
-            rows = await self._claim_rows(claim, self._ask(claim))
-        self._floors.start()
-        return all_claimed_from(rows, claim.owner)
-
-    def _ask(self, claim: Claim) -> Asked:
-        return self._cursors.ask(claim.queues, claim.types, monotonic=time.monotonic())
-
-    async def _claim_rows(self, claim: Claim, asked: Asked) -> Sequence[Row]:
-        types = list(claim.types) if claim.types is not None else None
-        token_stem = str(claim.nonce)[:-4]
-        rows = await self._database.fetch(
-            self._database.sql["claim"],
-            self._database.now,
-            claim.owner,
-            *asked.columns,
-            claim.limit,
-            types,
-            token_stem,
-            asked.says_seen,
-        )
-        if rows[0]["job"] is None:
-            if not rows[0]["is_known"]:
-                raise WorkerNotFound(claim.owner)
-            self._cursors.took(asked, (), is_short=True)
-            self._cursors.saw(asked, rows[0]["seen"])
-            return []
-        rows = in_claim_order(rows, claim.queues)
-        self._cursors.took(asked, rows, is_short=len(rows) < claim.limit)
-        if asked.says_seen:
-            self._cursors.saw(asked, next(seen for row in rows if (seen := row["seen"]) is not None))
-        return rows
+        return await self._claims.claim(claim)
 
     # settle
 
@@ -489,10 +447,10 @@ class PostgresStore:
         return await self._read(lambda reader: reader.read_upstream(job_id))
 
     async def read_queues(self) -> list[QueueStats]:
-        floors = self._cursors.floors()
+        floors = self._claims.cursors.floors()
         found = await self._read(lambda reader: reader.read_queues(floors))
-        self._cursors.note_read([queue.name for queue in found])
-        self._floors.start()
+        self._claims.cursors.note_read([queue.name for queue in found])
+        self._claims.floors.start()
         return found
 
     async def read_workers(self) -> list[Worker]:
