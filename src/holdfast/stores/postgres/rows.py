@@ -1,8 +1,9 @@
 """Between rows and domain objects: the only place that knows both."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ from holdfast.core.bursts import uncollected
 from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts, from_columns
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
@@ -98,55 +99,30 @@ def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
     """What one claim answered: they all started at the same moment, which need not stand in every row."""
     if not rows:
         return []
-    started_at = next(moment for row in rows if (moment := row["started_at"]) is not None)
+    column = dict(zip(rows[0].keys(), zip(*(row.values() for row in rows), strict=True), strict=True))
+    started_at = next(moment for moment in column["started_at"] if moment is not None)
     expiries = _Expiries(started_at)
+    ends = zip(column["expires_at"], column["visibility_seconds"], strict=True)
+    lease = {
+        "job_id": column["id"],
+        "seq": column["job"],
+        "token": column["token"],
+        "version": column["version"],
+        "owner": repeat(owner),
+        "expires_at": [given or expiries[visibility_seconds] for given, visibility_seconds in ends],
+    }
+    job: dict[str, Iterable[Any]] = {
+        **column,
+        "lease": from_columns(Lease, lease),
+        "priority": map(PRIORITIES.__getitem__, column["priority"]),
+        "payload": map(Payload, column["payload"], column["is_json"]),
+        "started_at": repeat(started_at),
+        "previous_attempt_id": column["last_token"],
+        "encoded_options": column["options"],
+        "was_reclaimed": column["is_fragile"],
+    }
     with uncollected():
-        return [_claimed_from(row, owner, started_at, expiries) for row in rows]
-
-
-def _claimed_from(row: Row, owner: UUID, started_at: datetime, expiries: _Expiries) -> ClaimedJob:
-    # By position, rows and fields alike: one is made for every job that runs, and names take longer than all the rest.
-    (
-        _,
-        _,
-        seq,
-        queue,
-        priority,
-        version,
-        attempt,
-        token,
-        last_token,
-        _,
-        expires_at,
-        visibility_seconds,
-        job_id,
-        job_type,
-        payload,
-        is_json,
-        max_attempts,
-        created_at,
-        options,
-        has_dependencies,
-        checkpoint,
-        is_fragile,
-        _,
-    ) = row.values()
-    return ClaimedJob(
-        Lease(job_id, seq, token, version, owner, expires_at or expiries[visibility_seconds]),
-        job_type,
-        queue,
-        PRIORITIES[priority],
-        Payload(payload, is_json),
-        attempt,
-        max_attempts,
-        created_at,
-        started_at,
-        has_dependencies,
-        last_token,
-        checkpoint,
-        options,
-        is_fragile,
-    )
+        return list(from_columns(ClaimedJob, job))
 
 
 def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:

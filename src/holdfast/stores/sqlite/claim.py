@@ -14,9 +14,10 @@ What the worker is told is made from the rows after the commit: the write lock i
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import repeat
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from holdfast.core.bursts import uncollected
 from holdfast.core.commands import Claim, lease_tokens
 from holdfast.core.errors import WorkerNotFound
 from holdfast.core.ids import uuid_of
-from holdfast.core.job import ClaimedJob, Lease
+from holdfast.core.job import ClaimedJob, Lease, from_columns
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
 from holdfast.stores.sqlite.cursors import FROM_START, ClaimCursors, LaneName
@@ -36,16 +37,21 @@ FEW_QUEUES: Final = 16
 INLINE_PAYLOAD_BYTES: Final = 1024
 """A larger one has a row of its own: all of a batch in one value could be more than SQLite takes."""
 
-# A job's facts, in the order of the statements.
-SEQ: Final = 0
-VERSION: Final = 1
-IS_FRAGILE: Final = 3
-LIFETIME_ENDS_AT: Final = 4
-VISIBILITY: Final = 5
-PRIORITY: Final = 7
-PAYLOAD_BYTES: Final = 14
-PLACE: Final = 15
-TOKEN: Final = 16
+FACTS: Final = (
+    *("seq", "version", "attempt", "is_fragile", "lifetime_ends_at", "visibility_seconds", "last_token", "priority"),
+    *("type", "created_at", "max_attempts", "is_json", "encoded_options", "has_dependencies", "payload_bytes", "place"),
+    *("token", "expires_at", "started_at"),
+)
+"""What a job's list has, in the order of sql/claim.sql; the last line is its lease."""
+SEQ: Final = FACTS.index("seq")
+VERSION: Final = FACTS.index("version")
+IS_FRAGILE: Final = FACTS.index("is_fragile")
+LIFETIME_ENDS_AT: Final = FACTS.index("lifetime_ends_at")
+VISIBILITY: Final = FACTS.index("visibility_seconds")
+PRIORITY: Final = FACTS.index("priority")
+PAYLOAD_BYTES: Final = FACTS.index("payload_bytes")
+PLACE: Final = FACTS.index("place")
+TOKEN: Final = FACTS.index("token")
 
 
 @dataclass(slots=True)
@@ -203,38 +209,45 @@ def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
         return [job for portion in leased for job in _claimed(portion, owner)]
 
 
+class _Times(dict[int, datetime]):
+    """Jobs that were submitted or claimed together share theirs."""
+
+    def __missing__(self, microseconds: int) -> datetime:
+        self[microseconds] = time = from_microseconds(microseconds)
+        return time
+
+
 def _claimed(leased: Leased, owner: UUID) -> Iterator[ClaimedJob]:
-    # By position, facts and fields alike: one is made for every job that runs, and names take longer than all the rest.
-    queue, ids, payloads = leased.queue, bytes.fromhex(leased.ids), bytes.fromhex(leased.payloads)
-    # Jobs that were submitted or claimed together share their times.
-    times: dict[int, datetime] = {}
-    end = 0
-    for n, facts in enumerate(leased.jobs):
-        # fmt: off
-        (seq, version, attempt, is_fragile, _, _, last_token, priority, job_type, created_at, max_attempts, is_json,
-         options, has_dependencies, payload_bytes, _, token, expires_at, started_at) = facts
-        # fmt: on
-        for time in (created_at, expires_at, started_at):
-            if time not in times:
-                times[time] = from_microseconds(time)
-        if payload_bytes <= INLINE_PAYLOAD_BYTES:
-            start, end = end, end + payload_bytes
-            payload = payloads[start:end]
+    column = dict(zip(FACTS, zip(*leased.jobs, strict=True), strict=True))
+    ids = bytes.fromhex(leased.ids)
+    time_of = _Times().__getitem__
+    lease = {
+        **column,
+        "job_id": [uuid_of(int.from_bytes(ids[start : start + 16])) for start in range(0, len(ids), 16)],
+        "owner": repeat(owner),
+        "expires_at": map(time_of, column["expires_at"]),
+    }
+    job: dict[str, Iterable[Any]] = {
+        **column,
+        "lease": from_columns(Lease, lease),
+        "queue": repeat(leased.queue),
+        "priority": map(PRIORITIES.__getitem__, column["priority"]),
+        "payload": map(Payload, _payloads(leased, column["payload_bytes"]), map(bool, column["is_json"])),
+        "created_at": map(time_of, column["created_at"]),
+        "started_at": map(time_of, column["started_at"]),
+        "has_dependencies": map(bool, column["has_dependencies"]),
+        "previous_attempt_id": [UUID(hex=token) if token else None for token in column["last_token"]],
+        "checkpoint": map(leased.checkpoints.get, column["seq"]),
+        "was_reclaimed": map(bool, column["is_fragile"]),
+    }
+    return from_columns(ClaimedJob, job)
+
+
+def _payloads(leased: Leased, sizes: Iterable[int]) -> Iterator[bytes]:
+    small, end = bytes.fromhex(leased.payloads), 0
+    for job, size in zip(leased.jobs, sizes, strict=True):
+        if size > INLINE_PAYLOAD_BYTES:
+            yield leased.large_payloads[job[SEQ]]
         else:
-            payload = leased.large_payloads[seq]
-        yield ClaimedJob(
-            Lease(uuid_of(int.from_bytes(ids[16 * n : 16 * n + 16])), seq, token, version, owner, times[expires_at]),
-            job_type,
-            queue,
-            PRIORITIES[priority],
-            Payload(payload, bool(is_json)),
-            attempt,
-            max_attempts,
-            times[created_at],
-            times[started_at],
-            bool(has_dependencies),
-            UUID(hex=last_token) if last_token else None,
-            leased.checkpoints.get(seq),
-            options,
-            bool(is_fragile),
-        )
+            start, end = end, end + size
+            yield small[start:end]

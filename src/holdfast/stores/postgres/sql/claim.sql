@@ -88,7 +88,6 @@ counted AS (
     CROSS JOIN (VALUES ('SCHEDULED', -1), ('RUNNING', 1)) AS v (state, sign)
 )
 SELECT
-    -- In the order in which rows.all_claimed_from takes them.
     -- Times are what a driver takes longest over. All have started now: one row says when. And an end is told only where
     -- it is not visibility_seconds after that.
     s.is_known, c.place, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token,
