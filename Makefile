@@ -52,11 +52,12 @@ cluster-b: setup ## the gRPC API as six identical nodes on loopback, until Ctrl-
 	@"$(BIN)/holdfast" cluster up --design b $(ARGS) || [ $$? -eq 130 ]
 
 .PHONY: check
-check: setup ## lint, formatting, types, layers (no tests)
+check: setup ## lint, formatting, types, layers, methods that only forward (no tests)
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
 	@"$(BIN)/lint-imports" --no-logo
+	@"$(BIN)/python" tools/forwarders.py
 
 .PHONY: format
 format: setup ## format the code and apply the safe fixes

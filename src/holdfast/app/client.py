@@ -1,4 +1,4 @@
-"""What one event loop uses of an app: an open engine, and middleware around submits."""
+"""What one event loop uses of an app: an open engine, its store for workers, and middleware around submits."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any, Final
 from holdfast.core import limits
 from holdfast.core.commands import NewJob, Submit, Submitted
 from holdfast.core.errors import Unavailable
+from holdfast.core.ports import Store
 from holdfast.engine.engine import Engine
 from holdfast.worker.middleware import Middleware, around_submit
 
@@ -29,10 +30,13 @@ class Client:
         self,
         engine: Engine,
         *,
+        store: Store,
         middleware: Sequence[Middleware] = (),
         submission_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS,
     ) -> None:
         self.engine = engine
+        self.store = store
+        """For workers, and for nobody else."""
         self._middleware = tuple(middleware)
         self._submission_seconds = submission_seconds
 

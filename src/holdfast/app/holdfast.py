@@ -186,8 +186,8 @@ class Holdfast(Management):
 
     @property
     def store(self) -> Store:
-        """The open store; UsageError where the app is not open."""
-        return self.engine.store
+        """The open store, for workers; UsageError where the app is not open. Everybody else asks the engine."""
+        return self._runtime.client.store
 
     async def open(self) -> None:
         """Connect. Counted: every ``open`` wants its ``close``. ``async with app:`` does both."""

@@ -146,9 +146,10 @@ class Runtime:
     async def _connect(self) -> Client:
         # A child that imports its program to find a handler must not do all over again what the program does.
         require_not_importing()
-        engine = Engine(self._shared_store() or self.new_store(), submission_seconds=self._submission_seconds)
+        store = self._shared_store() or self.new_store()
+        engine = Engine(store, submission_seconds=self._submission_seconds)
         await engine.open()
-        return Client(engine, middleware=self.middleware, submission_seconds=self._submission_seconds)
+        return Client(engine, store=store, middleware=self.middleware, submission_seconds=self._submission_seconds)
 
     def _shared_store(self) -> Store | None:
         if self._shared is None and self.is_in_memory:

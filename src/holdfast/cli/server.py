@@ -99,7 +99,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     with checked(url_of(arguments)) as url:
         server = DurableServer(url, slots=arguments.slots)
     try:
-        await patiently(server.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
+        await patiently(server.engine.open, url=url, timeout_seconds=arguments.connect_timeout, say=LOG.warning)
     except asyncio.CancelledError:
         return signals.code
     signals.server = server

@@ -315,6 +315,11 @@ def require_valid_page(where: Filter, *, limit: int) -> None:
         raise InvalidInput(faults)
 
 
+def require_valid_ids(ids: Sequence[UUID]) -> None:
+    if not all(isinstance(one, UUID) for one in ids):
+        raise InvalidInput([fault for index, one in enumerate(ids) for fault in _id_faults(index, one)])
+
+
 def require_valid_queue(queue: str) -> None:
     if faults := list(_queue_faults(0, "queue", queue)):
         raise InvalidInput(faults)

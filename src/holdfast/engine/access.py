@@ -23,6 +23,7 @@ from holdfast.core.access import (
     read_secret,
     require_access,
 )
+from holdfast.core.checks import require_valid_key, require_valid_key_id
 from holdfast.core.errors import Unavailable
 from holdfast.core.ports import Registry
 
@@ -52,6 +53,7 @@ class Access:
             digest=digest_of(random_bytes),
             expires_in_seconds=expires_in_seconds,
         )
+        require_valid_key(new)
         return CreatedKey(key=await self._add(new), secret=make_secret(new.id, random_bytes))
 
     async def _add(self, new: NewKey) -> ApiKey:
@@ -74,4 +76,5 @@ class Access:
 
     async def revoke(self, key_id: UUID) -> ApiKey:
         """For good; repeats are harmless. Raises KeyNotFound."""
+        require_valid_key_id(key_id)
         return await self._registry.revoke_key(key_id)

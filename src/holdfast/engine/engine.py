@@ -1,6 +1,6 @@
 """What a front door holds: everything that can be asked of Holdfast, over a store that it opens and closes.
 
-Workers are no front door: they speak to the store themselves, claim by claim.
+Workers are no front door: whoever made the store gives it to them, and they speak to it claim by claim.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core import limits
+from holdfast.core.checks import require_valid_ids, require_valid_page, require_valid_queue
 from holdfast.core.commands import (
     CancelAnswer,
     CronState,
@@ -34,20 +35,19 @@ from holdfast.engine.why import why
 
 class Engine:
     def __init__(self, store: Store, *, submission_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS) -> None:
-        self.store = store
-        """For workers."""
+        self._store = store
         self.keys = Access(store)
         self._submitter = Submitter(store, timeout_seconds=submission_seconds)
         self._results = ResultWaiter(store)
 
     async def open(self) -> None:
         """Connect. Unavailable where the database is away: it may be tried again."""
-        await self.store.open()
+        await self._store.open()
 
     async def close(self) -> None:
         """Whoever waits for a result is told."""
         self._results.close()
-        await self.store.close()
+        await self._store.close()
 
     # submit
 
@@ -58,50 +58,60 @@ class Engine:
     # manage
 
     async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
-        return await self.store.cancel(ids)
+        require_valid_ids(ids)
+        return await self._store.cancel(ids)
 
     async def replay(self, ids: Sequence[UUID]) -> list[ReplayAnswer]:
-        return await self.store.replay(ids)
+        require_valid_ids(ids)
+        return await self._store.replay(ids)
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        return await self.store.replay_where(where, limit=limit, cursor=cursor)
+        """A page of the dead jobs that match; go on with its cursor."""
+        require_valid_page(where, limit=limit)
+        return await self._store.replay_where(where, limit=limit, cursor=cursor)
 
     async def pause(self, queue: str) -> None:
-        await self.store.pause(queue)
+        require_valid_queue(queue)
+        await self._store.pause(queue)
 
     async def resume(self, queue: str) -> None:
-        await self.store.resume(queue)
+        require_valid_queue(queue)
+        await self._store.resume(queue)
 
     # read
 
     async def get(self, job_id: UUID) -> Job:
         """Raises JobNotFound."""
-        (job,) = await self.store.read([job_id])
+        (job,) = await self.read([job_id])
         if job is None:
             raise JobNotFound(job_id)
         return job
 
     async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
-        return await self.store.read(ids)
+        require_valid_ids(ids)
+        return await self._store.read(ids)
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        return await self.store.read_page(where, limit=limit, cursor=cursor)
+        require_valid_page(where, limit=limit)
+        return await self._store.read_page(where, limit=limit, cursor=cursor)
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
-        return await self.store.read_attempts(job_id)
+        require_valid_ids([job_id])
+        return await self._store.read_attempts(job_id)
 
     async def read_queues(self) -> list[QueueStats]:
-        return await self.store.read_queues()
+        return await self._store.read_queues()
 
     async def read_workers(self) -> list[Worker]:
-        return await self.store.read_workers()
+        return await self._store.read_workers()
 
     async def read_cron(self) -> CronState:
-        return await self.store.read_cron()
+        return await self._store.read_cron()
 
     async def why(self, job_id: UUID) -> str:
         """In one sentence, why the job is not running, or that it is."""
-        return await why(self.store, job_id)
+        require_valid_ids([job_id])
+        return await why(self._store, job_id)
 
     # wait
 
@@ -129,7 +139,7 @@ class Engine:
     # examine
 
     def doctor(self, examination: Examination, *, patience_seconds: float, say: Callable[[str], None]) -> Doctor:
-        return Doctor(store=self.store, examination=examination, patience_seconds=patience_seconds, say=say)
+        return Doctor(store=self._store, examination=examination, patience_seconds=patience_seconds, say=say)
 
 
 def _ended(job: Job) -> Job:

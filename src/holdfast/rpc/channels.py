@@ -87,6 +87,3 @@ class Peer:
         self, service: ServiceDescriptor, name: str, *, timeout_ms: int = limits.INTERNAL_DEADLINE_MS
     ) -> Method[Any, Any]:
         return Method(self.channel, service.methods_by_name[name], caller=self.caller, timeout_ms=timeout_ms)
-
-    async def close(self, grace_seconds: float | None = None) -> None:
-        await self.channel.close(grace_seconds)

@@ -66,9 +66,6 @@ class Node:
     def channel(self) -> grpc.aio.Channel:
         return self._peer.channel
 
-    async def close(self) -> None:
-        await self._peer.close()
-
 
 class Client:
     """Submits jobs and asks about them.
@@ -206,7 +203,7 @@ class Client:
 
     async def close(self) -> None:
         for node in self.nodes:
-            await node.close()
+            await node.channel.close()
 
     async def __aenter__(self) -> Self:
         return self

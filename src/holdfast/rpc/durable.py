@@ -23,6 +23,7 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import Job
 from holdfast.core.limits import MAX_TIMEOUT_SECONDS
+from holdfast.core.ports import Store
 from holdfast.engine.engine import Engine
 from holdfast.rpc import checks, limits
 from holdfast.rpc.client import SERVICE
@@ -68,22 +69,20 @@ class DurableServer:
 
     def __init__(self, url: str, *, slots: int = limits.TOTAL_WORKER_SLOTS, log: logging.Logger = LOG) -> None:
         self._url = settled_url(url)
-        self._engine = Engine(create_store(self._url), submission_seconds=_patience_seconds("SubmitJob"))
+        store = create_store(self._url)
+        self.engine = Engine(store, submission_seconds=_patience_seconds("SubmitJob"))
+        """To be opened by whoever starts the server: Unavailable where the database is away, and may be tried again."""
         self._work = Work()
-        self._methods = Methods(self._engine, self._work, log)
+        self._methods = Methods(self.engine, self._work, log)
         self._server = Server(NAME, [self._methods.service()], log=log)
-        self._worker = self._make_worker(slots) if slots else None
+        self._worker = self._make_worker(store, slots) if slots else None
 
     async def start(self, listen: str) -> str:
-        """Where it listens. ConfigError where the port is taken, before a job is claimed. After ``open``."""
+        """Where it listens. ConfigError where the port is taken, before a job is claimed. After ``engine.open``."""
         address = await self._server.start(listen)
         if self._worker is not None:
             await self._worker.start()
         return address
-
-    async def open(self) -> None:
-        """Connect to the database; Unavailable where it is away: it may be tried again."""
-        await self._engine.open()
 
     async def wait_stopped(self) -> None:
         """Until ``stop``; or until the worker, which should not end by itself, has."""
@@ -100,17 +99,17 @@ class DurableServer:
                 self._worker.stop()
                 await self._worker.wait_stopped()
         finally:
-            await self._engine.close()
+            await self.engine.close()
 
     def hurry(self) -> None:
         """Wait for no job that runs: all are handed back."""
         if self._worker is not None:
             self._worker.stop_now()
 
-    def _make_worker(self, slots: int) -> Worker:
+    def _make_worker(self, store: Store, slots: int) -> Worker:
         is_shared = self._url.startswith("memory:")
         return Worker(
-            self._engine.store,
+            store,
             registry=self._work.registry(),
             options=WorkerOptions(
                 concurrency=slots,

@@ -143,8 +143,7 @@ class ChildProcess(asyncio.Protocol):
         else:
             self._transport.abort()
 
-    async def wait(self) -> None:
-        """Until it has ended."""
+    async def wait_ended(self) -> None:
         await self._gone.wait()
 
     def check(self) -> None:

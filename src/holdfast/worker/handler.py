@@ -44,6 +44,8 @@ class Registry(Mapping[str, Handler]):
         self._handlers: dict[str, Handler] = {}
         self.names: tuple[str, ...] = ()
         """The job types, made once: every claim names them."""
+        self.find = self._handlers.get
+        """One lookup, for every job: a Mapping's own ``get`` takes three."""
 
     def add(self, handler: Handler) -> None:
         other = self._handlers.get(handler.name)
@@ -54,10 +56,6 @@ class Registry(Mapping[str, Handler]):
             )
         self._handlers[handler.name] = handler
         self.names = tuple(self._handlers)
-
-    def find(self, name: str) -> Handler | None:
-        """One lookup, for every job: a Mapping's own ``get`` takes three."""
-        return self._handlers.get(name)
 
     def __getitem__(self, name: str) -> Handler:
         return self._handlers[name]

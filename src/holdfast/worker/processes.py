@@ -223,7 +223,7 @@ class ProcessPool:
         children = list(self._children)
         for child in children:
             child.dismiss()
-        await asyncio.gather(*(child.wait() for child in children))
+        await asyncio.gather(*(child.wait_ended() for child in children))
         if self._guard is not None:
             self._guard.close()
 

@@ -41,7 +41,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @asynccontextmanager
 async def durable(url: str, *, slots: int = 2, log: Log | None = None) -> AsyncIterator[Client]:
     server = DurableServer(url, slots=slots, log=(log or Log()).logger)
-    await server.open()
+    await server.engine.open()
     try:
         address = await server.start("127.0.0.1:0")
         async with Client(address) as client:

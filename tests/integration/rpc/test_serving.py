@@ -81,7 +81,7 @@ async def test_an_error_of_the_engine_has_its_code() -> None:
     async with serving(log=log, ListJobs=away) as address:
         node = Node(address)
         error = await refusal(node.list_jobs(pb.ListJobsRequest()))
-        await node.close()
+        await node.channel.close()
     assert (error.code(), error.details()) == (Code.UNAVAILABLE, "the database is away")
     (line,) = log.lines
     assert (line["level"], "trace" in line) == ("WARNING", False)
@@ -108,8 +108,8 @@ async def test_an_answer_of_a_service_behind_is_translated(theirs: grpc.StatusCo
         async with serving(ListJobs=ask) as front:
             before = Node(front)
             error = await refusal(before.list_jobs(pb.ListJobsRequest()))
-            await before.close()
-        await node.close()
+            await before.channel.close()
+        await node.channel.close()
     assert error.code() is ours
     assert "from behind" in (error.details() or "")
 
@@ -125,8 +125,8 @@ async def test_a_service_behind_that_is_gone_is_unavailable() -> None:
     async with serving(ListJobs=ask) as front:
         before = Node(front)
         assert await code_of(before.list_jobs(pb.ListJobsRequest())) is Code.UNAVAILABLE
-        await before.close()
-    await node.close()
+        await before.channel.close()
+    await node.channel.close()
 
 
 async def test_bytes_that_are_no_request_are_invalid() -> None:
@@ -134,7 +134,7 @@ async def test_bytes_that_are_no_request_are_invalid() -> None:
     async with serving(log=log) as address:
         peer = Peer(address)
         error = await refusal(raw(peer, METHOD, b"\xff\xff\xff"))
-        await peer.close()
+        await peer.channel.close()
     assert error.code() is Code.INVALID_ARGUMENT
     assert [line["grpc_code"] for line in log.lines] == ["INVALID_ARGUMENT"]
 
@@ -144,7 +144,7 @@ async def test_a_method_that_is_none_is_unimplemented_and_logged() -> None:
     async with serving(log=log) as address:
         peer = Peer(address)
         error = await refusal(raw(peer, f"{METHOD}s", b""))
-        await peer.close()
+        await peer.channel.close()
     assert error.code() is Code.UNIMPLEMENTED
     assert [line["grpc_code"] for line in log.lines] == ["UNIMPLEMENTED"]
 
@@ -164,11 +164,11 @@ async def test_a_caller_that_may_not_is_refused_before_anything_is_done() -> Non
             error = await refusal(peer.method(SERVICE, "SubmitJob")(pb.SubmitJobRequest()))
             assert error.code() is code
             assert "gateway, tester" in (error.details() or "")
-            await peer.close()
+            await peer.channel.close()
         assert asked == []
         gateway = Peer(address, caller="gateway")
         await gateway.method(SERVICE, "SubmitJob")(pb.SubmitJobRequest())
-        await gateway.close()
+        await gateway.channel.close()
     assert len(asked) == 1
     assert [line["caller"] for line in log.lines] == ["worker", "client"]
 
@@ -191,7 +191,7 @@ async def test_a_handler_knows_its_caller_its_time_and_sends_word_behind_the_ans
         trailing = dict(await call.trailing_metadata())
         # Without a deadline, as a foreign client may call.
         await raw(peer, METHOD, b"")
-        await peer.close()
+        await peer.channel.close()
     assert trailing["holdfast-created"] == "1"
     assert seen == [("gateway", "2", None), ("client", None, None)]
     # gRPC tells what is left by another clock than the one it sets deadlines by: some milliseconds more, at times.
@@ -214,7 +214,7 @@ async def test_a_call_whose_deadline_passes_is_ended_and_logged() -> None:
         node = Node(address, deadlines_ms={**dict.fromkeys(PLAIN, 1000), "ListJobs": 50})
         assert await code_of(node.list_jobs(pb.ListJobsRequest())) is Code.DEADLINE_EXCEEDED
         await ended.wait()
-        await node.close()
+        await node.channel.close()
     assert [line["grpc_code"] for line in log.lines] == ["DEADLINE_EXCEEDED"]
 
 
@@ -237,7 +237,7 @@ async def test_a_caller_that_goes_away_ends_its_call() -> None:
         call.cancel()
         await ended.wait()
         await asyncio.wait([asking])
-        await node.close()
+        await node.channel.close()
     assert [line["grpc_code"] for line in log.lines] == ["CANCELLED"]
 
 
@@ -256,7 +256,7 @@ async def test_every_server_tells_its_health_and_its_services() -> None:
         reflection = reflection_pb2_grpc.ServerReflectionStub(peer.channel)
         asked = reflection.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
         names = {one.name for one in (await asked.read()).list_services_response.service}
-        await peer.close()
+        await peer.channel.close()
     assert names == {
         "taskqueue.v1.TaskQueuePublicService",
         "grpc.health.v1.Health",
@@ -285,7 +285,7 @@ async def test_a_server_that_stops_lets_a_call_finish_and_says_that_it_serves_no
     go_on.set()
     assert (await asking).page.next_page_token == "7"
     await stopping
-    await node.close()
+    await node.channel.close()
 
 
 async def test_a_port_that_is_taken_is_said_so() -> None:

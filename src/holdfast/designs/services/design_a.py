@@ -48,7 +48,7 @@ async def start_gateway(listen: str, *, job: str, queue: str, result: str) -> Pa
         role="gateway",
         address=await server.start(listen),
         server=server,
-        behind=(lambda _: unbroken.wait(), *(peer.close for peer in peers)),
+        behind=(lambda _: unbroken.wait(), *(peer.channel.close for peer in peers)),
     )
 
 
@@ -65,7 +65,7 @@ async def start_coordinator(listen: str, *, job: str, queue: str, result: str) -
         role="coordinator",
         address=address,
         server=server,
-        behind=(lambda _: unbroken.wait(), lambda _: coordinator.stop(), *(peer.close for peer in peers)),
+        behind=(lambda _: unbroken.wait(), lambda _: coordinator.stop(), *(peer.channel.close for peer in peers)),
     )
 
 
@@ -79,7 +79,7 @@ async def start_worker(
     server = Server("worker", [], log=log)
     address = await server.start(listen)
     worker.start()
-    return Part(role="worker", address=address, server=server, before=(worker.stop,), behind=(peer.close,))
+    return Part(role="worker", address=address, server=server, before=(worker.stop,), behind=(peer.channel.close,))
 
 
 def log_of(role: str) -> logging.Logger:

@@ -82,7 +82,7 @@ class Node:
 
     async def close(self) -> None:
         for neighbour in self._neighbours.values():
-            await neighbour.close()
+            await neighbour.channel.close()
 
     def service(self) -> Service:
         return Service(

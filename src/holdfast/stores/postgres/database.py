@@ -355,15 +355,11 @@ class Database:
     # waking
 
     def announce(self, queues: Collection[str], *, is_told: bool = False) -> None:
-        """After the commit: there is work in these queues. ``is_told``: other processes know it from the statement."""
+        """After the commit: there is work in these queues. ``is_told``: other processes know of it already."""
         if queues:
             self._wakeups.wake(queues)
             if self._is_notifying and not is_told:
                 self._notifier.announce(queues)
-
-    def wake(self, queues: Collection[str]) -> None:
-        """Whoever waits for work in these queues here; other processes have found out for themselves."""
-        self._wakeups.wake(queues)
 
     def may_tell(self) -> bool:
         """Whether the next statement may tell other processes of its job itself."""

@@ -54,7 +54,9 @@ class Floors:
             self._cursors.note_refresh(monotonic=monotonic)
         holders = Holders(row["place"], frozenset(row["holders"]), row["server"])
         question = self._cursors.question(holders, furthest=furthest, monotonic=monotonic)
-        self._database.wake(self._cursors.refresh(question, await self._first_places(question)))
+        found = self._cursors.refresh(question, await self._first_places(question))
+        # Other processes find out for themselves.
+        self._database.announce(found, is_told=True)
 
     async def _first_places(self, question: Question) -> list[int | None]:
         places: list[int | None] = [None] * len(question.lanes)

@@ -55,7 +55,7 @@ async def test_whether_a_submit_made_its_job_travels_behind_the_answer(design: D
         await call
         said.append(dict(await call.trailing_metadata()).get(CREATED_KEY))
     assert said == ["1", "0", None]
-    await peer.close()
+    await peer.channel.close()
 
 
 @pytest.mark.parametrize("role", ["job", "queue", "result"])
@@ -112,4 +112,4 @@ async def test_the_gateway_may_not_end_a_job_that_runs(design: DesignA) -> None:
         job_id="1b4e28ba-2fa1-4d3b-883f-0016d3cca427", expected_from_status=public.RUNNING, to_status=public.DONE
     )
     assert await code_of(move(request)) == "PERMISSION_DENIED"
-    await peer.close()
+    await peer.channel.close()
