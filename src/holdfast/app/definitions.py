@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from holdfast.app.job_type import JobType, job_type_of
+from holdfast.app.job_type import FunctionHandler, JobType, job_type_of
 from holdfast.app.options import Given, JobOptions, PeriodicOptions, isolation_of, job_fields, require_timeout
 from holdfast.app.runtime import Runtime
+from holdfast.app.signature import FunctionSignature
 from holdfast.core import limits
 from holdfast.core.checks import require_valid_submit
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.errors import Fault, InvalidInput, UsageError
 from holdfast.core.times import seconds_of
-from holdfast.worker.handler import Handler, Isolation, Registry
-from holdfast.worker.signature import Signature
+from holdfast.worker.handler import Isolation, Registry
 from holdfast.worker.targets import require_importable
 
 if TYPE_CHECKING:
@@ -78,18 +78,18 @@ class Definitions:
         self.crons[entry.name] = entry
         return job_type
 
-    def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> Handler:
+    def _handler(self, function: Callable[..., Any], name: str, options: JobOptions) -> FunctionHandler:
         is_async = inspect.iscoroutinefunction(function)
         isolation = isolation_of(options, is_async=is_async, name=name)
         if isolation is Isolation.PROCESS:
             require_importable(function)
         retry = options.get("retry")
-        return Handler(
+        return FunctionHandler(
             name=name,
             function=function,
             isolation=isolation,
             is_async=is_async,
-            signature=Signature.of(function, name=name),
+            signature=FunctionSignature.of(function, name=name),
             execution_seconds=seconds_of(options.get("timeout", self.execution_limit_seconds)),
             permanent=(*self._permanent, *_exceptions(options.get("permanent", ()), f"permanent= of {name!r}")),
             custom_delay=None if retry is None else retry.custom,

@@ -6,6 +6,7 @@ refuses a wrong argument where it stands, and knows what ``await handle.result()
 
 import functools
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from holdfast.app.client import Submission
 from holdfast.app.handle import JobHandle
 from holdfast.app.options import Given, SubmitOptions, id_of, queue_of, require_timeout, submit_fields
 from holdfast.app.runtime import Runtime
+from holdfast.app.signature import FunctionSignature
 from holdfast.core.batches import AlikeJobs
 from holdfast.core.commands import NewJob, Submitted
 from holdfast.core.errors import UsageError
@@ -27,6 +29,13 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionHandler(Handler):
+    """A handler whose arguments are bound here, too."""
+
+    signature: FunctionSignature
+
+
 class Call(Generic[R_co]):
     """One job to be: its ID and its payload are fixed, so submitting it again cannot double it.
 
@@ -39,7 +48,7 @@ class Call(Generic[R_co]):
 
     __slots__ = ("_id", "_runtime", "given", "handler", "payload")
 
-    def __init__(self, runtime: Runtime, handler: Handler, given: Given, payload: Payload) -> None:
+    def __init__(self, runtime: Runtime, handler: FunctionHandler, given: Given, payload: Payload) -> None:
         self._runtime = runtime
         self._id: UUID | None = None
         self.handler = handler
@@ -83,7 +92,7 @@ def new_jobs(calls: Sequence[Call[Any]]) -> Sequence[NewJob]:
 class Submittable(Generic[P, R]):
     """What a job type and one with options have in common."""
 
-    def __init__(self, runtime: Runtime, handler: Handler, given: Given) -> None:
+    def __init__(self, runtime: Runtime, handler: FunctionHandler, given: Given) -> None:
         self._runtime = runtime
         self._given = given
         self.handler = handler
@@ -142,7 +151,7 @@ class JobType(Submittable[P, R]):
         later = await resize.options(delay=10, key="order-7", after=[handle]).submit("b.png")
     """
 
-    def __init__(self, runtime: Runtime, handler: Handler, given: Given) -> None:
+    def __init__(self, runtime: Runtime, handler: FunctionHandler, given: Given) -> None:
         super().__init__(runtime, handler, given)
         functools.update_wrapper(self, handler.function)
 
@@ -209,7 +218,7 @@ class AsyncContextJobType(JobType[P, R]):
         return coroutine
 
 
-def job_type_of(runtime: Runtime, handler: Handler, given: Given) -> JobType[Any, Any]:
+def job_type_of(runtime: Runtime, handler: FunctionHandler, given: Given) -> JobType[Any, Any]:
     kinds: dict[tuple[bool, bool], type[JobType[Any, Any]]] = {
         (False, False): PlainJobType,
         (True, False): AsyncJobType,

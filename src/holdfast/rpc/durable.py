@@ -32,6 +32,9 @@ from holdfast.rpc.engine_jobs import (
     REASON_TYPE,
     TYPE,
     Envelope,
+    Reason,
+    Spec,
+    StructSignature,
     envelope,
     new_job,
     new_reason,
@@ -50,7 +53,6 @@ from holdfast.wiring import create_store, settled_url
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.signature import Signature
 from holdfast.worker.worker import Worker
 
 LOG: Final = logging.getLogger("holdfast.rpc")
@@ -131,14 +133,14 @@ class Work:
 
     def registry(self) -> Registry:
         registry = Registry()
-        for name, function in ((TYPE, self._run), (REASON_TYPE, self._keep)):
+        for name, function, kind in ((TYPE, self._run, Spec), (REASON_TYPE, self._keep, Reason)):
             registry.add(
                 Handler(
                     name=name,
                     function=function,
                     isolation=Isolation.LOOP,
                     is_async=True,
-                    signature=Signature.of(function, name=name),
+                    signature=StructSignature(kind),
                     execution_seconds=MAX_TIMEOUT_SECONDS,
                     permanent=(Exception,),
                 )
@@ -151,18 +153,19 @@ class Work:
         if sleeping is not None and not sleeping.done():
             sleeping.set_result(None)
 
-    async def _run(
-        self, ctx: Context, job_type: str, work_duration_ms: int, payload_size_bytes: int, labels: dict[str, str]
-    ) -> Envelope:
+    async def _run(self, ctx: Context, given: Spec) -> Envelope:
         spec = public.JobSpec(
-            job_type=job_type, work_duration_ms=work_duration_ms, payload_size_bytes=payload_size_bytes, labels=labels
+            job_type=given.job_type,
+            work_duration_ms=given.work_duration_ms,
+            payload_size_bytes=given.payload_size_bytes,
+            labels=given.labels,
         )
         output = await do_work(spec, sleep=lambda seconds: self._sleep(ctx.job_id, seconds))
         if output.failure_reason:
             raise PermanentError(output.output_summary, code=output.failure_reason)
         return envelope(output)
 
-    async def _keep(self, job_id: str, reason: str) -> None:
+    async def _keep(self, ctx: Context, given: Reason) -> None:
         """The reason of a cancel: that it is kept is all there is to do."""
 
     async def _sleep(self, job_id: UUID, seconds: float) -> None:

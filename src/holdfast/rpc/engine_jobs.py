@@ -11,13 +11,13 @@ M3. A terminal job has an envelope: a checksum always, and a summary that says h
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from holdfast.core.commands import NewJob
-from holdfast.core.failures import Category, Failure
+from holdfast.core.failures import Category, Failure, PermanentError
 from holdfast.core.job import DEFAULT_TIMEOUTS, Job, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.retry import Retry
@@ -52,6 +52,31 @@ class Envelope(msgspec.Struct, frozen=True):
     output_bytes: bytes
     checksum: str
     runtime_ms: int
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """The payload of the small job that keeps a cancel's reason."""
+
+    job_id: str
+    reason: str
+
+
+class StructSignature:
+    """A built-in handler's: it takes its Context and the payload as a struct, and returns a struct or nothing."""
+
+    wants_context = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def decode(self, payload: Payload) -> dict[str, Any]:
+        try:
+            return {"given": self._decode(payload.data)}
+        except msgspec.MsgspecError as error:
+            raise PermanentError(f"the payload does not fit: {error}", code="payload_mismatch") from error
+
+    def encode_result(self, value: Any) -> bytes | None:
+        return None if value is None else msgspec.json.encode(value)
 
 
 _spec_of = msgspec.json.Decoder(Spec).decode
@@ -116,7 +141,7 @@ def new_reason(job_id: UUID, reason: str) -> NewJob:
         id=reason_id(job_id),
         type=REASON_TYPE,
         queue=QUEUE,
-        payload=Payload.of({"job_id": str(job_id), "reason": reason}),
+        payload=Payload(msgspec.json.encode(Reason(job_id=str(job_id), reason=reason), order="sorted")),
     )
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.core import limits
 from holdfast.core.errors import UsageError
+from holdfast.core.payload import Payload
 from holdfast.core.retry import CustomDelay
-from holdfast.worker.signature import Signature
 
 
 class Isolation(StrEnum):
@@ -20,6 +20,23 @@ class Isolation(StrEnum):
     """A plain function, in a thread; it cannot be killed."""
     PROCESS = "process"
     """Either, in a child process that is killed at its timeout."""
+
+
+class Signature(Protocol):
+    """How a payload becomes a call, and what it returns a result. Made where the job is defined."""
+
+    @property
+    def wants_context(self) -> bool:
+        """The first argument is the Context."""
+        ...
+
+    def decode(self, payload: Payload) -> dict[str, Any]:
+        """The keyword arguments; PermanentError where the payload does not fit."""
+        ...
+
+    def encode_result(self, value: Any) -> bytes | None:
+        """What the function returned, as it is stored; PermanentError where it cannot be."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

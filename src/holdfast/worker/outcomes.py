@@ -11,7 +11,7 @@ from holdfast.core.job import ClaimedJob
 from holdfast.core.retry import Strategy
 from holdfast.worker.handler import Handler
 
-AROUND_HANDLERS: Final = ("holdfast.worker.", "holdfast.contrib.", "asyncio.")
+AROUND_HANDLERS: Final = ("holdfast.worker.", "holdfast.app.", "holdfast.contrib.", "asyncio.")
 """Modules whose frames lie between the loop and a handler: they tell the reader of a trace nothing."""
 
 

@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable
 
+from holdfast.app.signature import FunctionSignature
 from holdfast.core.commands import Tick
 from holdfast.core.ports import Store
 from holdfast.wiring import create_store
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.signature import Signature
 from holdfast.worker.worker import Worker
 
 LEDGER = os.environ.get("LEDGER", "")
@@ -48,7 +48,7 @@ def registry() -> Registry:
                 function=function,
                 isolation=isolation,
                 is_async=isolation is Isolation.LOOP,
-                signature=Signature.of(function, name=name),
+                signature=FunctionSignature.of(function, name=name),
             )
         )
     return handlers

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
+from holdfast.app.signature import FunctionSignature
 from holdfast.core.commands import NewJob, Submit, Tick
 from holdfast.core.errors import HoldfastError
 from holdfast.core.job import Job
@@ -17,7 +18,6 @@ from holdfast.wiring import create_store
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.signature import Signature
 from holdfast.worker.slots import Slots
 from holdfast.worker.worker import Worker
 
@@ -40,7 +40,7 @@ class World:
         name = given.pop("name", function.__name__)
         is_async = asyncio.iscoroutinefunction(function)
         given.setdefault("isolation", Isolation.LOOP if is_async else Isolation.THREAD)
-        signature = Signature.of(function, name=name)
+        signature = FunctionSignature.of(function, name=name)
         self.registry.add(Handler(name=name, function=function, is_async=is_async, signature=signature, **given))
         return str(name)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from holdfast.app.signature import FunctionSignature
 from holdfast.core.job import ClaimedJob, Lease, Options, Progress
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
@@ -23,7 +24,6 @@ from holdfast.worker.processes import (
     Raised,
     Returned,
 )
-from holdfast.worker.signature import Signature
 
 
 class IsolatedJob:
@@ -36,7 +36,7 @@ class IsolatedJob:
             function=function,
             isolation=Isolation.PROCESS,
             is_async=inspect.iscoroutinefunction(function),
-            signature=Signature.of(function, name=name),
+            signature=FunctionSignature.of(function, name=name),
             **settings,
         )
 

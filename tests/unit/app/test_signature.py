@@ -1,4 +1,4 @@
-"""worker/signature.py: N1 to N3, and every way in which a function, a call or a payload can be wrong."""
+"""app/signature.py: N1 to N3, and every way in which a function, a call or a payload can be wrong."""
 
 import inspect
 from collections.abc import Callable
@@ -14,11 +14,11 @@ import msgspec
 import pydantic
 import pytest
 
+from holdfast.app.signature import FunctionSignature
 from holdfast.core.errors import InvalidInput, UsageError
 from holdfast.core.failures import PermanentError
 from holdfast.core.payload import Payload
 from holdfast.worker.context import Context
-from holdfast.worker.signature import Signature
 
 
 class Colour(Enum):
@@ -70,18 +70,18 @@ def resize(path: str, width: int = 800, *, tags: list[str] | None = None) -> dic
 def nothing() -> None: ...
 
 
-def signature(function: Callable[..., Any]) -> Signature:
-    return Signature.of(function, name=function.__name__)
+def signature(function: Callable[..., Any]) -> FunctionSignature:
+    return FunctionSignature.of(function, name=function.__name__)
 
 
-def taking(hint: Any) -> Signature:
+def taking(hint: Any) -> FunctionSignature:
     def handler(value: Any) -> None: ...
 
     handler.__annotations__["value"] = hint
     return signature(handler)
 
 
-def giving(hint: Any) -> Signature:
+def giving(hint: Any) -> FunctionSignature:
     def handler() -> Any: ...
 
     handler.__annotations__["return"] = hint

@@ -28,8 +28,8 @@ _NOT_CARRIED: Final = (TypeError, ValueError, RecursionError)
 _ATOMIC: Final = (type(None), bool, int, float, str, bytes, Enum)
 
 
-class Signature:
-    """What can be known of a handler from its parameters and annotations."""
+class FunctionSignature:
+    """What a function's parameters and annotations say: a worker's Signature, and what submits need beside it."""
 
     __slots__ = (
         "_decoder",
@@ -64,7 +64,7 @@ class Signature:
         self._result_decoder = msgspec.json.Decoder(result, dec_hook=_decode_foreign)
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *, name: str) -> "Signature":
+    def of(cls, function: Callable[..., Any], *, name: str) -> "FunctionSignature":
         """Read a function's signature; UsageError with the fix where it cannot be a handler's."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise UsageError(f"{name!r} is a generator; a handler returns its result: collect it in a list")
