@@ -4,7 +4,7 @@ It shares nothing with the code that it watches: what a look contains is read by
 
 W1. The clock that counts is the watcher's. A job's time runs from the first look that finds it in need of being moved,
     so that neither a jump of the store's clock nor a late commit counts against it.
-W2. Who must move what, by when (the times of SPEC, scaled), to which MACHINE_SECONDS are added:
+W2. Who must move what, by when (the bounds that ``core/README.md`` states, scaled), to which MACHINE_SECONDS are added:
 
     | the job | is moved by | within |
     | --- | --- | --- |

@@ -73,7 +73,7 @@ async def test_retention_leaves_the_newest_that_has_come(harness: StoreHarness) 
 
 
 async def test_a_job_is_due_although_time_was_there_before(harness: StoreHarness) -> None:
-    """SPEC 2.5 Liveness. Others were due while the clock was ahead, so whoever ticks has seen those times."""
+    """Others were due while the clock was ahead, so whoever ticks has seen those times."""
     await submit_one(harness.store, delay_seconds=5.0)
     harness.clock.advance(DAY.total_seconds())
     await tick(harness.store)
@@ -85,7 +85,7 @@ async def test_a_job_is_due_although_time_was_there_before(harness: StoreHarness
 
 
 async def test_a_worker_that_dies_after_the_clock_was_put_back_is_lost(harness: StoreHarness) -> None:
-    """SPEC 1 Lease length: it was last seen in what is the future again."""
+    """The time at which it was last seen lies in the future again."""
     job = await running_job(harness.store)
     await tick(harness.store)
     with put_back(harness, DAY):

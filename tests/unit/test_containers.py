@@ -1,4 +1,4 @@
-"""The compose files start the designs as locked: six containers, six slots, each told all that its role needs."""
+"""The compose files start the designs as they are compared: six containers, six slots, each told what it needs."""
 
 import re
 from pathlib import Path

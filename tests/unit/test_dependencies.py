@@ -1,4 +1,4 @@
-"""What waiting for other jobs means (D1 section 6)."""
+"""What waiting for other jobs means."""
 
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -112,7 +112,6 @@ def test_breadth_and_depth_have_their_limits() -> None:
 
 
 def test_the_best_priority_is_inherited() -> None:
-    """D1 section 3, rule 5."""
     assert effective(Priority.LOW, []) is Priority.LOW
     assert effective(Priority.LOW, [Priority.BULK, Priority.HIGH]) is Priority.HIGH
     assert effective(Priority.CRITICAL, [Priority.BULK]) is Priority.CRITICAL

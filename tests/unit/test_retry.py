@@ -1,4 +1,4 @@
-"""Backoff: every strategy with every jitter, and its bounds (D1 section 5, D2 Retry and Backoff)."""
+"""Backoff: every strategy with every jitter, and its bounds."""
 
 from datetime import timedelta
 
@@ -45,7 +45,7 @@ def test_each_strategy_computes_its_delays(strategy: Strategy, expected: list[fl
     assert [retry.delay_seconds(n, random=0.7) for n in range(1, 6)] == expected
 
 
-def test_the_defaults_are_the_specification_s() -> None:
+def test_the_default_policy_is_this() -> None:
     assert (DEFAULT_RETRY.max_attempts, DEFAULT_RETRY.strategy) == (3, Strategy.EXPONENTIAL)
     assert (DEFAULT_RETRY.initial_delay, DEFAULT_RETRY.max_delay, DEFAULT_RETRY.multiplier) == (1.0, 3600.0, 2.0)
     assert DEFAULT_RETRY.on == {Category.TEMPORARY, Category.TIMEOUT, Category.SYSTEM}

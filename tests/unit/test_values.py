@@ -127,7 +127,7 @@ def test_a_batch_under_one_key_is_all_new_or_all_repeat() -> None:
         require_all_or_none(claims, [None, uuid4()])
 
 
-# views: SPEC section 2.3, by hand
+# views, once more by hand
 
 VIEWS = {
     "PENDING": ("QUEUED", "Ready", "PENDING", "PENDING"),

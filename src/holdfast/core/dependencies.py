@@ -1,6 +1,6 @@
 """What it means for a job to wait for others.
 
-Invariants (D1 section 6; tests cite them by number):
+Invariants (tests cite them by number):
 
 G1. The graph is acyclic: only jobs of one submission can name each other, and a cycle among them is refused.
 G2. A chain is at most 100 deep, a job waits for at most 1000 others, and every one of them exists at submit.

@@ -1,6 +1,6 @@
 """Priority: five levels, lower runs first, inside a queue only.
 
-A dependent inherits the best priority of what it waits for, fixed at submit (D1 section 3, rule 5).
+A dependent inherits the best priority of what it waits for, fixed at submit.
 """
 
 from collections.abc import Iterable

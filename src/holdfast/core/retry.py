@@ -96,7 +96,7 @@ class Retry:
 
     @classmethod
     def full_jitter(cls, max_attempts: int = 4) -> "Retry":
-        """D2's policy: random(0, min(0.5 · 2^(n−1), 30)) seconds."""
+        """For clients that must not come back all at once: random(0, min(0.5 · 2^(n−1), 30)) seconds."""
         return cls(max_attempts=max_attempts, initial_delay=0.5, max_delay=30.0, jitter=Jitter.FULL)
 
     def delay_seconds(self, attempt: int, *, random: float) -> float:

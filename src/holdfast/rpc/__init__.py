@@ -1,1 +1,1 @@
-"""The gRPC front door: D0's frozen contracts, the client, and the durable engine as a server of them."""
+"""The gRPC front door: the frozen contracts, the client, and the durable engine as a server of them."""

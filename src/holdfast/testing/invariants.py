@@ -1,7 +1,7 @@
 """What is true of a store at any moment, whatever was done to it. Tests check it when they end.
 
 I1. ``read_queues`` counts exactly the jobs that ``read_page`` lists.
-I2. A job has a lease if, and only if, it is RUNNING (S1, D2 invariant 2).
+I2. A job has a lease if, and only if, it is RUNNING (S1).
 I3. A job has ended if, and only if, it has a ``completed_at``.
 I4. A job without success says why; one with success says nothing of the kind.
 I5. A job waits for a time if, and only if, it is DELAYED or RETRYING.

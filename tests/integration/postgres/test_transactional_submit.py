@@ -162,7 +162,7 @@ async def test_a_thousand_jobs_fit_in_one_submit(store: PostgresStore, caller: C
 async def test_the_commit_wakes_a_waiting_worker(
     store: PostgresStore, other_store: PostgresStore, caller: Caller
 ) -> None:
-    """SPEC 2.5: a transactional submit notifies inside the caller's transaction."""
+    """The NOTIFY is sent inside the caller's transaction, so the commit delivers it."""
     async with asyncio.timeout(LONG_SECONDS):
         await listening(other_store)
         waiter = asyncio.create_task(other_store.wait(["default"], timeout_seconds=LONG_SECONDS))

@@ -1,4 +1,4 @@
-"""The frozen contracts, written out once more by hand: D0's packages, services, messages, fields and enums."""
+"""The frozen contracts, written out once more by hand: packages, services, messages, fields and enums."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ SERVICES = {
     },
 }
 
-# In D0's order, which gives the numbers from 1.
+# In the contract's order, which gives the numbers from 1.
 MESSAGES = {
     PUBLIC: {
         "JobSpec": "string job_type, uint32 work_duration_ms, uint32 payload_size_bytes, map labels",

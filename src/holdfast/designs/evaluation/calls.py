@@ -1,7 +1,7 @@
-"""The calls of the load: D0's deadlines, D0's routing, no retries, so that every failure is seen and counted.
+"""The calls of the load: the contract's deadlines and routing, and no retries, so that every failure counts.
 
-Routing is the client's, as locked: one target gets everything (Design A's gateway, the durable server); of several,
-each gets a submit in turn, and what concerns a job goes to its owner by the stable hash.
+The client routes: one target gets everything (Design A's gateway, the durable server); of several, each gets a submit
+in turn, and what concerns a job goes to its owner by the stable hash.
 """
 
 import time

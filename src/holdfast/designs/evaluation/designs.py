@@ -31,7 +31,7 @@ class Design:
     """Where clients send to."""
     processes: int
     split: str
-    """How the slots are divided, as locked."""
+    """How the slots are divided between its processes."""
     storage: str
     hops: dict[str, Hops]
 

@@ -1,6 +1,6 @@
 """The reference: what a store must do, in the plainest Python there is.
 
-Written from the specification and the port's docstrings, not from the stores: it shares no decision with them (nothing
+Written from the port's docstrings, not from the stores: it shares no decision with them (nothing
 of ``core.decisions``, no ``judge``, no verb), only the vocabulary, the input checks and the digest. One dictionary of
 mutable jobs, linear scans, no index, no I/O. The differential test drives it beside every store and compares.
 

@@ -1,9 +1,8 @@
 """The conformance suite of the store port: what every store must do, in one module a verb or subject.
 
-A test's name is the claim, its docstring the rule it proves: D1 and D2 are the job model and the queue semantics
-that Holdfast implements, SPEC is the specification that joins them, P, S, D, G, K, A and I numbers are the invariants
-of ``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``, ``core.cron``, ``core.access`` and
-``testing.invariants``.
+A test's name is the claim; its docstring, where it has one, says why, or names the invariant that the test proves: P,
+S, D, G, K, A and I numbers are those of ``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``,
+``core.cron``, ``core.access`` and ``testing.invariants``.
 """
 
 from importlib import import_module

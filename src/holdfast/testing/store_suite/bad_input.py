@@ -135,7 +135,7 @@ async def test_bad_input_is_refused_and_nothing_is_written(harness: StoreHarness
 
 
 async def test_a_cycle_is_refused(harness: StoreHarness) -> None:
-    """G1; D1 section 6: cycles are rejected at submission."""
+    """G1."""
     first, second, third, free = (new_job() for _ in range(4))
     jobs = [
         new_job(id=first.id, dependencies=after(third.id)),
@@ -172,7 +172,7 @@ async def test_a_dependency_is_named_once(harness: StoreHarness) -> None:
 
 
 async def test_a_chain_deeper_than_the_limit_is_refused(harness: StoreHarness) -> None:
-    """G2; D1 section 6: maximum dependency chain depth 100, in one submit and over several."""
+    """G2: a chain is at most 100 deep, in one submit and over several."""
     before = await snapshot(harness.store)
     with pytest.raises(InvalidInput) as caught:
         await submit_chain(harness.store, limits.MAX_DEPENDENCY_DEPTH + 2)
@@ -188,7 +188,6 @@ async def test_a_chain_deeper_than_the_limit_is_refused(harness: StoreHarness) -
 
 
 async def test_a_time_behind_the_end_of_the_lifetime_is_refused(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lifetime: a run_at past its end is refused at submit."""
     end = harness.clock.now() + timedelta(seconds=100)
     timeouts = Timeouts(lifetime=100.0)
     before = await snapshot(harness.store)
@@ -210,7 +209,6 @@ async def test_a_time_and_a_delay_exclude_each_other(harness: StoreHarness) -> N
 
 
 async def test_a_batch_names_each_job_and_each_key_once(harness: StoreHarness) -> None:
-    """D1 section 1: unique."""
     job = new_job()
     before = await snapshot(harness.store)
     for jobs, name in (((job, job), "id"), ((new_job(key="k"), new_job(key="k")), "key"), ((), "jobs")):
@@ -250,7 +248,7 @@ async def test_what_is_just_allowed_is_accepted(harness: StoreHarness) -> None:
 
 
 async def test_whoever_waits_for_a_faulty_sibling_is_not_at_fault(harness: StoreHarness) -> None:
-    """P5; SPEC 2.5 Batches: every fault is named, and nothing that is none."""
+    """P5: every fault is named, and nothing that is not at fault."""
     stranger = new_job().id
     faulty = new_job(dependencies=after(stranger))
     child = new_job(dependencies=after(faulty.id))
@@ -366,7 +364,7 @@ async def _is_refused(call: Callable[[], Awaitable[object]]) -> bool:
 async def test_a_time_that_is_none_refuses_its_settlement_only(
     harness: StoreHarness, kind: str, seconds: float
 ) -> None:
-    """P5; SPEC 2.5 Batches: settle answers per item, so that a wrong one never fails its neighbours."""
+    """P5: settle answers per item, so a wrong one never fails its neighbours."""
     outcome = Failed(TEMPORARY, retry_in_seconds=seconds) if kind == "backoff" else HandedBack(seconds)
     wrong, neighbour = [await running_job(harness.store) for _ in range(2)]
     settlements = [Settlement(lease=job.lease, outcome=one) for job, one in ((wrong, outcome), (neighbour, FAIL))]

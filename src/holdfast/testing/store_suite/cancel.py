@@ -1,4 +1,4 @@
-"""Cancel: what waits ends at once, what runs is asked to stop (SPEC 2.5 Cancel)."""
+"""Cancel: what waits ends at once, what runs is asked to stop."""
 
 from uuid import uuid4
 
@@ -36,7 +36,7 @@ WAITING = (State.PENDING, State.DELAYED, State.SCHEDULED, State.RETRYING)
 
 @pytest.mark.parametrize("state", WAITING)
 async def test_a_waiting_job_is_cancelled_at_once(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.1: any non-terminal state."""
+    """In every state that is not terminal."""
     job_id = await job_in_state(harness.store, state, queue="mine")
     answer = await cancel_one(harness.store, job_id)
     assert answer == CancelAnswer(CancelOutcome.CANCELLED, State.CANCELLED)
@@ -48,7 +48,7 @@ async def test_a_waiting_job_is_cancelled_at_once(harness: StoreHarness, state: 
 
 
 async def test_a_running_job_is_asked_to_stop(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: it sets cancel_requested; the holder ends the job with its token."""
+    """Its holder ends it, with its token."""
     job = await running_job(harness.store)
     answer = await cancel_one(harness.store, job.id)
     assert answer == CancelAnswer(CancelOutcome.REQUESTED, State.RUNNING)
@@ -60,7 +60,7 @@ async def test_a_running_job_is_asked_to_stop(harness: StoreHarness) -> None:
 
 
 async def test_the_heartbeat_carries_the_request_to_the_holder(harness: StoreHarness) -> None:
-    """SPEC 1 Lease length: one statement carries liveness, extensions and the cancel flags back."""
+    """One statement tells that the worker lives, extends its leases and brings cancel requests back."""
     worker = await register(harness.store)
     asked, other = [await running_job(harness.store, worker=worker) for _ in range(2)]
     await cancel_one(harness.store, asked.id)
@@ -70,7 +70,6 @@ async def test_the_heartbeat_carries_the_request_to_the_holder(harness: StoreHar
 
 
 async def test_an_ack_that_comes_first_wins(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel."""
     job = await running_job(harness.store)
     await cancel_one(harness.store, job.id)
     assert await settle(harness.store, job, COMPLETED) is State.COMPLETED
@@ -82,7 +81,7 @@ async def test_an_ack_that_comes_first_wins(harness: StoreHarness) -> None:
     "outcome", [RETRY, FAIL, GIVE_UP, HANDED_BACK, STOPPED], ids=["retry", "fail", "give up", "hand back", "stop"]
 )
 async def test_once_requested_every_other_end_is_cancelled(harness: StoreHarness, outcome: Outcome) -> None:
-    """SPEC 2.5 Cancel: failure, timeout and hand-back. D4."""
+    """D4: a failure, a timeout and a hand-back alike."""
     job = await running_job(harness.store)
     await cancel_one(harness.store, job.id)
     assert await settle(harness.store, job, outcome) is State.CANCELLED
@@ -93,7 +92,7 @@ async def test_once_requested_every_other_end_is_cancelled(harness: StoreHarness
 
 @pytest.mark.parametrize("max_attempts", [1, 3])
 async def test_once_requested_an_expiry_is_cancelled(harness: StoreHarness, max_attempts: int) -> None:
-    """SPEC 2.5 Cancel: expiry, with and without attempts left."""
+    """With and without attempts left."""
     retry = Retry(max_attempts=max_attempts)
     job = await running_job(harness.store, timeouts=Timeouts(visibility=10.0), retry=retry)
     await cancel_one(harness.store, job.id)
@@ -103,7 +102,6 @@ async def test_once_requested_an_expiry_is_cancelled(harness: StoreHarness, max_
 
 
 async def test_once_requested_the_workers_death_is_cancelled(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: worker death."""
     job = await running_job(harness.store)
     await cancel_one(harness.store, job.id)
     await pass_time(harness, 60)
@@ -111,7 +109,7 @@ async def test_once_requested_the_workers_death_is_cancelled(harness: StoreHarne
 
 
 async def test_once_requested_the_end_of_the_lifetime_is_cancelled(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel. D4."""
+    """D4."""
     job = await running_job(harness.store, timeouts=Timeouts(lifetime=100.0))
     await cancel_one(harness.store, job.id)
     harness.clock.advance(100)
@@ -120,7 +118,7 @@ async def test_once_requested_the_end_of_the_lifetime_is_cancelled(harness: Stor
 
 
 async def test_a_repeated_cancel_is_harmless(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel; P4."""
+    """P4."""
     waiting = await submit_one(harness.store)
     job = await running_job(harness.store)
     await harness.store.cancel([waiting, job.id])

@@ -40,7 +40,7 @@ from holdfast.testing.invariants import snapshot
 
 
 async def test_a_claim_leases_the_job_and_starts_an_attempt(harness: StoreHarness) -> None:
-    """SPEC 2.1: new lease token, lease version + 1, attempt + 1. D1 section 5: counted on start."""
+    """A new lease token, and a higher lease version; the attempt is counted when it starts."""
     job_id = await submit_one(harness.store, timeouts=Timeouts(visibility=42.0))
     worker = await register(harness.store)
     harness.clock.advance(1)
@@ -56,7 +56,6 @@ async def test_a_claim_leases_the_job_and_starts_an_attempt(harness: StoreHarnes
 
 
 async def test_a_claimed_job_carries_what_its_handler_needs(harness: StoreHarness) -> None:
-    """SPEC 2.2, 4.1."""
     given = new_job(
         type="resize",
         queue="media",
@@ -80,14 +79,13 @@ async def test_a_claimed_job_carries_what_its_handler_needs(harness: StoreHarnes
 
 
 async def test_a_plain_job_is_claimed_with_the_default_options(harness: StoreHarness) -> None:
-    """D1 sections 4 and 5."""
     job = await running_job(harness.store)
     assert (job.options.execution_seconds, job.options.retry) == (1800.0, Retry())
     assert (dict(job.options.tags), job.options.key) == ({}, None)
 
 
 async def test_a_claimed_job_knows_that_it_waited_for_others(harness: StoreHarness) -> None:
-    """SPEC 2.4: a dependent can read what it waited for."""
+    """So that its handler knows whether there are results to read."""
     first = await running_job(harness.store)
     await submit_one(harness.store, dependencies=after(first.id, kind=DependencyKind.AFTER_ANY))
     await settle(harness.store, first)
@@ -95,7 +93,6 @@ async def test_a_claimed_job_knows_that_it_waited_for_others(harness: StoreHarne
 
 
 async def test_a_leased_job_is_invisible_to_others(harness: StoreHarness) -> None:
-    """D2 Visibility; D2 invariant 2: only one worker holds a lease on a job at any time."""
     await submit_one(harness.store)
     workers = [await register(harness.store) for _ in range(3)]
     found = [await claim(harness.store, worker) for worker in workers]
@@ -103,7 +100,7 @@ async def test_a_leased_job_is_invisible_to_others(harness: StoreHarness) -> Non
 
 
 async def test_every_claim_makes_a_new_token_and_a_higher_version(harness: StoreHarness) -> None:
-    """D2 Fencing: each claim generates a new unique token; the version increases on each claim."""
+    """The token fences out every earlier holder."""
     await submit_one(harness.store, retry=Retry(max_attempts=10))
     worker = await register(harness.store)
     tokens = set()
@@ -118,7 +115,6 @@ async def test_every_claim_makes_a_new_token_and_a_higher_version(harness: Store
 
 
 async def test_a_claim_takes_at_most_its_limit(harness: StoreHarness) -> None:
-    """SPEC 5: claims batches."""
     await submit_jobs(harness.store, *(new_job() for _ in range(5)))
     worker = await register(harness.store)
     assert [len(await claim(harness.store, worker, limit=2)) for _ in range(4)] == [2, 2, 1, 0]
@@ -126,7 +122,6 @@ async def test_a_claim_takes_at_most_its_limit(harness: StoreHarness) -> None:
 
 
 async def test_a_claim_takes_only_from_its_queues(harness: StoreHarness) -> None:
-    """D2 Ordering: queues are separate."""
     ids = {queue: await submit_one(harness.store, queue=queue) for queue in ("a", "b", "c")}
     worker = await register(harness.store)
     assert set(await claimed_ids(harness.store, worker, queues=("a", "c"))) == {ids["a"], ids["c"]}
@@ -134,7 +129,6 @@ async def test_a_claim_takes_only_from_its_queues(harness: StoreHarness) -> None
 
 
 async def test_a_claim_may_name_the_types_it_knows(harness: StoreHarness) -> None:
-    """SPEC 2.5 Types: a worker claims only types it knows."""
     ids = {name: await submit_one(harness.store, type=name) for name in ("a", "b", "c")}
     worker = await register(harness.store)
     assert await claimed_ids(harness.store, worker, types=("b", "x")) == [ids["b"]]
@@ -143,7 +137,6 @@ async def test_a_claim_may_name_the_types_it_knows(harness: StoreHarness) -> Non
 
 
 async def test_unknown_types_at_the_head_do_not_hide_known_ones(harness: StoreHarness) -> None:
-    """SPEC 2.5 Types; D1 section 3 rule 3: nothing starves."""
     await submit_jobs(harness.store, *(new_job(type="unknown", priority=Priority.CRITICAL) for _ in range(300)))
     known = await submit_one(harness.store, type="known", priority=Priority.BULK)
     worker = await register(harness.store)
@@ -151,7 +144,7 @@ async def test_unknown_types_at_the_head_do_not_hide_known_ones(harness: StoreHa
 
 
 async def test_jobs_of_known_types_come_in_order_among_others(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO, Types: batch after batch, and whatever became claimable between them."""
+    """Batch after batch, and whatever became claimable between them."""
     worker = await register(harness.store)
     mine: list[UUID] = []
     for _ in range(3):
@@ -166,7 +159,7 @@ async def test_jobs_of_known_types_come_in_order_among_others(harness: StoreHarn
 
 
 async def test_a_job_that_comes_back_is_found_by_its_type(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: it takes a new place, behind those that claims have passed by."""
+    """Its new place is behind those that claims have passed."""
     worker = await register(harness.store)
     job_id = await submit_one(harness.store, type="mine")
     await submit_jobs(harness.store, *(new_job(type="theirs") for _ in range(20)))
@@ -181,7 +174,7 @@ async def test_a_job_that_comes_back_is_found_by_its_type(harness: StoreHarness)
 
 
 async def test_a_queue_that_was_paused_is_claimed_from_its_first_job(harness: StoreHarness) -> None:
-    """D1 section 3: claims that found nothing because of the pause have passed nothing by."""
+    """Claims that found nothing because of the pause have not moved past anything."""
     worker = await register(harness.store)
     jobs = [await submit_one(harness.store, type="mine") for _ in range(3)]
     await submit_one(harness.store, type="theirs")
@@ -203,7 +196,7 @@ async def test_a_worker_that_is_not_registered_cannot_claim(harness: StoreHarnes
 
 
 async def test_tokens_are_known_before_the_claim(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers: a claim carries a nonce."""
+    """They are made from the claim's nonce, so a worker that got no answer still knows them."""
     await submit_jobs(harness.store, *(new_job() for _ in range(3)))
     asked = new_claim(await register(harness.store), limit=3)
     jobs = await harness.store.claim(asked)
@@ -211,7 +204,7 @@ async def test_tokens_are_known_before_the_claim(harness: StoreHarness) -> None:
 
 
 async def test_a_repeated_claim_returns_the_same_leases(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers; P4."""
+    """P4."""
     await submit_jobs(harness.store, *(new_job() for _ in range(5)))
     worker = await register(harness.store)
     asked = new_claim(worker, limit=3)
@@ -223,14 +216,12 @@ async def test_a_repeated_claim_returns_the_same_leases(harness: StoreHarness) -
 
 
 async def test_a_repeated_claim_whose_first_try_never_arrived_claims(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers: if the first one got any."""
     job_id = await submit_one(harness.store)
     worker = await register(harness.store)
     assert await claimed_ids(harness.store, worker, is_repeat=True) == [job_id]
 
 
 async def test_a_repeated_claim_does_not_return_another_claims_leases(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers."""
     await submit_jobs(harness.store, new_job(), new_job())
     worker = await register(harness.store)
     first, second = new_claim(worker, limit=1), new_claim(worker, limit=1)
@@ -242,7 +233,7 @@ async def test_a_repeated_claim_does_not_return_another_claims_leases(harness: S
 
 
 async def test_a_claim_that_arrives_after_its_repeat_does_no_harm(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers; SPEC 3.2: what nobody knows of is handed back, or reclaimed with the worker."""
+    """What nobody knows of is handed back, or reclaimed with the worker."""
     await submit_jobs(harness.store, *(new_job() for _ in range(4)))
     for is_alive in (True, False):
         worker = await register(harness.store)
@@ -259,7 +250,6 @@ async def test_a_claim_that_arrives_after_its_repeat_does_no_harm(harness: Store
 
 
 async def test_a_lease_does_not_outlive_its_job(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lifetime."""
     await submit_one(harness.store, timeouts=Timeouts(visibility=300.0, lifetime=100.0))
     created_at = harness.clock.now()
     harness.clock.advance(40)
@@ -272,7 +262,7 @@ async def test_a_lease_does_not_outlive_its_job(harness: StoreHarness) -> None:
 
 
 async def test_a_job_over_its_lifetime_is_not_claimed(harness: StoreHarness) -> None:
-    """D1 section 4: forcibly moved to DEAD_LETTER; it does not start any more."""
+    """It waits for the tick that moves it to DEAD_LETTER."""
     job_id = await submit_one(harness.store, timeouts=Timeouts(lifetime=100.0))
     young = await submit_one(harness.store)
     worker = await register(harness.store)
@@ -283,7 +273,7 @@ async def test_a_job_over_its_lifetime_is_not_claimed(harness: StoreHarness) -> 
 
 
 async def test_a_job_that_was_reclaimed_is_claimed_alone(harness: StoreHarness) -> None:
-    """SPEC 2.5 Prefetch: a poison job cannot dead-letter its neighbours."""
+    """A job that kills its worker must not spend its neighbours' attempts, too."""
     worker = await register(harness.store)
     jobs = [new_job(timeouts=Timeouts(visibility=10.0)), *(new_job() for _ in range(4))]
     await submit_jobs(harness.store, *jobs)
@@ -310,7 +300,7 @@ async def test_a_claim_and_its_repeat_say_which_job_was_reclaimed(harness: Store
 
 
 async def test_a_job_stays_fragile_after_a_replay(harness: StoreHarness) -> None:
-    """SPEC 2.5 Prefetch: ever reclaimed."""
+    """A job that was ever reclaimed is claimed alone."""
     worker = await register(harness.store)
     retry, timeouts = Retry(max_attempts=1), Timeouts(visibility=10.0)
     fragile = await submit_one(harness.store, timeouts=timeouts, retry=retry)
@@ -324,7 +314,7 @@ async def test_a_job_stays_fragile_after_a_replay(harness: StoreHarness) -> None
 
 
 async def test_a_fragile_job_fails_without_its_neighbours(harness: StoreHarness) -> None:
-    """SPEC 2.5 Prefetch: after the first crash only the poison job spends attempts."""
+    """After the first crash only the poison job spends attempts."""
     worker = await register(harness.store)
     timeouts = Timeouts(visibility=10.0)
     await submit_jobs(harness.store, *(new_job(timeouts=timeouts) for _ in range(3)))
@@ -348,7 +338,7 @@ async def test_a_claim_of_nonsense_is_refused(harness: StoreHarness) -> None:
 
 
 async def test_many_jobs_are_claimed_in_one_call(harness: StoreHarness) -> None:
-    """SPEC 6: batches, settled in one call too."""
+    """And settled in one call, too."""
     await submit_jobs(harness.store, *(new_job() for _ in range(1000)))
     worker = await register(harness.store)
     jobs = await claim(harness.store, worker, limit=1000)

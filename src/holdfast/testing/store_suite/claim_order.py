@@ -1,4 +1,4 @@
-"""The order in which jobs are claimed: by priority, then by place, queue by queue (D1 section 3; SPEC 2.5 FIFO)."""
+"""The order in which jobs are claimed: by priority, then by place, queue by queue."""
 
 from uuid import UUID
 
@@ -26,14 +26,13 @@ from holdfast.testing.harness import StoreHarness
 
 
 async def test_a_higher_priority_goes_first(harness: StoreHarness) -> None:
-    """D1 section 3 rule 1: the lower number first."""
+    """The lower number is the higher priority."""
     ids = {level: await submit_one(harness.store, priority=level) for level in reversed(Priority)}
     worker = await register(harness.store)
     assert await claimed_ids(harness.store, worker) == [ids[level] for level in Priority]
 
 
 async def test_equal_priority_goes_in_the_order_of_submission(harness: StoreHarness) -> None:
-    """D1 section 3 rule 2; D2 Ordering."""
     ids = [await submit_one(harness.store, queue="q") for _ in range(5)]
     jobs = [new_job(queue="q") for _ in range(5)]
     await submit_jobs(harness.store, *jobs)
@@ -44,7 +43,6 @@ async def test_equal_priority_goes_in_the_order_of_submission(harness: StoreHarn
 
 
 async def test_low_priority_runs_when_nothing_better_waits(harness: StoreHarness) -> None:
-    """D1 section 3 rule 3."""
     low = await submit_one(harness.store, priority=Priority.BULK)
     high = await submit_one(harness.store, priority=Priority.CRITICAL)
     worker = await register(harness.store)
@@ -52,7 +50,6 @@ async def test_low_priority_runs_when_nothing_better_waits(harness: StoreHarness
 
 
 async def test_a_running_job_is_not_interrupted_for_a_better_one(harness: StoreHarness) -> None:
-    """D1 section 3 rule 4."""
     low = await running_job(harness.store, queue="default", priority=Priority.BULK)
     await submit_one(harness.store, priority=Priority.CRITICAL)
     await claim_one(harness.store, await register(harness.store))
@@ -61,7 +58,7 @@ async def test_a_running_job_is_not_interrupted_for_a_better_one(harness: StoreH
 
 
 async def test_queues_are_served_in_the_order_named(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: priority orders inside a queue, never across queues."""
+    """Priority orders inside a queue, never across queues."""
     low = await submit_one(harness.store, queue="first", priority=Priority.BULK)
     high = await submit_one(harness.store, queue="second", priority=Priority.CRITICAL)
     worker = await register(harness.store)
@@ -78,7 +75,7 @@ async def test_a_claim_goes_on_to_the_next_queue_for_the_rest(harness: StoreHarn
 
 
 async def test_a_delayed_job_takes_its_place_when_it_is_due(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: the order of becoming claimable."""
+    """First in, first out goes by when a job became claimable."""
     delayed = await submit_one(harness.store, delay_seconds=10.0)
     early = await submit_one(harness.store)
     harness.clock.advance(10)
@@ -89,7 +86,6 @@ async def test_a_delayed_job_takes_its_place_when_it_is_due(harness: StoreHarnes
 
 
 async def test_jobs_that_become_due_together_go_by_their_times(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO."""
     ids = [await submit_one(harness.store, delay_seconds=float(seconds)) for seconds in (30, 10, 20)]
     harness.clock.advance(60)
     await tick(harness.store)
@@ -98,7 +94,6 @@ async def test_jobs_that_become_due_together_go_by_their_times(harness: StoreHar
 
 
 async def test_a_retry_takes_a_new_place(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO; D2: strict FIFO is not maintained across retries."""
     worker = await register(harness.store)
     first, second = [await submit_one(harness.store) for _ in range(2)]
     await settle(harness.store, await claim_one(harness.store, worker), RETRY)
@@ -109,7 +104,6 @@ async def test_a_retry_takes_a_new_place(harness: StoreHarness) -> None:
 
 
 async def test_a_released_job_takes_a_new_place(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO."""
     blocker = await running_job(harness.store)
     waiting = await submit_one(harness.store, dependencies=after(blocker.id))
     early = await submit_one(harness.store)
@@ -120,7 +114,7 @@ async def test_a_released_job_takes_a_new_place(harness: StoreHarness) -> None:
 
 
 async def test_a_job_that_comes_back_takes_a_new_place(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: handed back, reclaimed or replayed."""
+    """Handed back, reclaimed or replayed."""
     worker = await register(harness.store)
     ids = [await submit_one(harness.store, timeouts=Timeouts(visibility=10.0)) for _ in range(3)]
     handed_back, replayed, expired = [await claim_one(harness.store, worker) for _ in range(3)]
@@ -138,7 +132,6 @@ async def test_a_job_that_comes_back_takes_a_new_place(harness: StoreHarness) ->
 
 
 async def test_a_dependent_inherits_the_best_priority_it_waits_for(harness: StoreHarness) -> None:
-    """D1 section 3 rule 5, section 6 constraint 5."""
     high = await submit_one(harness.store, queue="parents", priority=Priority.HIGH)
     low = await submit_one(harness.store, queue="parents", priority=Priority.LOW)
     child = await submit_one(harness.store, priority=Priority.BULK, dependencies=after(low, high))
@@ -149,7 +142,6 @@ async def test_a_dependent_inherits_the_best_priority_it_waits_for(harness: Stor
 
 
 async def test_a_dependent_keeps_its_own_priority_where_that_is_better(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: the best of own and dependencies'."""
     low = await submit_one(harness.store, priority=Priority.LOW)
     child = await submit_one(harness.store, priority=Priority.CRITICAL, dependencies=after(low))
     assert (await read_one(harness.store, child)).priority is Priority.CRITICAL
@@ -157,7 +149,7 @@ async def test_a_dependent_keeps_its_own_priority_where_that_is_better(harness: 
 
 
 async def test_an_inherited_priority_orders_the_claim(harness: StoreHarness) -> None:
-    """D1 section 3 rule 5: an ended dependency counts too."""
+    """An ended dependency counts too."""
     parent = await running_job(harness.store, priority=Priority.HIGH)
     await settle(harness.store, parent)
     normal = await submit_one(harness.store)

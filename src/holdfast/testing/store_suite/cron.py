@@ -1,4 +1,4 @@
-"""Fire: a periodic job's slot fires once, and its job is accepted with it (SPEC 2.5 Cron; K1 to K3)."""
+"""Fire: a periodic job's slot fires once, and its job is accepted with it (K1 to K3)."""
 
 import asyncio
 from collections import Counter
@@ -57,7 +57,7 @@ async def newest(store: Store) -> dict[str, tuple[datetime, UUID | None]]:
 
 
 async def test_a_slot_is_fired_with_its_job(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cron: slots are rows of their own, unique by (name, slot)."""
+    """A slot is a row of its own, unique by name and time."""
     now, job = harness.clock.now(), new_job(queue="cron", tags={"a": "b"})
     slot = now - timedelta(seconds=7)
     assert await fire_one(harness.store, slot, job) == Fired(job.id)
@@ -67,7 +67,6 @@ async def test_a_slot_is_fired_with_its_job(harness: StoreHarness) -> None:
 
 
 async def test_a_fired_job_can_be_claimed(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cron: it is a job like any other."""
     job = new_job()
     await fire_one(harness.store, harness.clock.now(), job)
     assert await claimed_ids(harness.store, await register(harness.store)) == [job.id]
@@ -99,7 +98,7 @@ async def test_a_slot_fires_once(harness: StoreHarness) -> None:
 
 
 async def test_an_older_slot_is_not_fired_any_more(harness: StoreHarness) -> None:
-    """K2; SPEC 2.5 Cron: of missed slots the newest fires once."""
+    """K2: of missed slots the newest fires once."""
     now, first = harness.clock.now(), new_job()
     await fire_one(harness.store, now, first)
     for seconds in (1, 60, 10**8):
@@ -164,7 +163,7 @@ async def test_answers_come_in_the_order_asked(harness: StoreHarness) -> None:
 
 
 async def test_a_job_with_a_key_stands_for_the_one_that_has_it(harness: StoreHarness) -> None:
-    """SPEC 1 Idempotency; the slot is fired all the same."""
+    """The slot is fired all the same."""
     existing = await submit_one(harness.store, key="k")
     slot = harness.clock.now()
     assert await fire_one(harness.store, slot, new_job(key="k")) == Fired(existing, is_duplicate=True)
@@ -173,7 +172,6 @@ async def test_a_job_with_a_key_stands_for_the_one_that_has_it(harness: StoreHar
 
 
 async def test_a_fired_job_waits_for_what_it_depends_on(harness: StoreHarness) -> None:
-    """SPEC 2.4."""
     parent = await submit_one(harness.store)
     job = new_job(dependencies=after(parent))
     await fire_one(harness.store, harness.clock.now(), job)
@@ -181,7 +179,6 @@ async def test_a_fired_job_waits_for_what_it_depends_on(harness: StoreHarness) -
 
 
 async def test_a_fired_job_may_be_delayed(harness: StoreHarness) -> None:
-    """SPEC 2.4."""
     job = new_job(delay_seconds=5.0)
     await fire_one(harness.store, harness.clock.now(), job)
     assert (await read_one(harness.store, job.id)).state is State.DELAYED
@@ -324,7 +321,6 @@ async def test_fires_of_many_names_at_once_do_not_block_each_other(harness: Stor
 
 
 async def test_a_fire_and_a_submit_with_one_key_make_one_job(harness: StoreHarness) -> None:
-    """SPEC 1 Idempotency."""
     first, second = harness.store, await harness.second_store()
     for n in range(ROUNDS):
         harness.clock.advance(1)
@@ -391,7 +387,7 @@ async def test_a_late_repeat_is_still_told_that_it_fired(harness: StoreHarness) 
 
 
 async def test_slots_are_there_after_a_restart(harness: StoreHarness) -> None:
-    """SPEC 3.1; K1."""
+    """K1."""
     if not harness.is_durable:
         pytest.skip("this store is for tests, and forgets")
     slot, job = harness.clock.now(), new_job()
@@ -407,7 +403,7 @@ async def test_slots_are_there_after_a_restart(harness: StoreHarness) -> None:
 
 
 async def test_old_slots_are_removed_but_never_the_newest(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention; K1: whoever asks again finds at least the newest."""
+    """K1: whoever asks again finds at least the newest."""
     start, jobs = harness.clock.now(), [new_job() for _ in range(3)]
     for job in jobs:
         await fire_one(harness.store, harness.clock.now(), job)
@@ -427,7 +423,7 @@ async def test_old_slots_are_removed_but_never_the_newest(harness: StoreHarness)
 
 
 async def test_many_old_slots_are_removed_batch_by_batch(harness: StoreHarness) -> None:
-    """SPEC 5: bounded, whatever there is to do. Names that fire no more do not stand in the way."""
+    """Also those of names that do not fire any more."""
     start = harness.clock.now()
     await harness.store.fire([Fire(name=f"gone-{n}", slot=start) for n in range(10)])
     jobs = [new_job() for _ in range(6)]

@@ -1,4 +1,4 @@
-"""Dependencies: who waits for whom, and what an end does to those who wait (D1 section 6; SPEC 2.5 Dependencies)."""
+"""Dependencies: who waits for whom, and what an end does to those who wait."""
 
 from typing import Final
 
@@ -52,7 +52,6 @@ async def end(store: Store, job: ClaimedJob, state: State) -> None:
 
 @pytest.mark.parametrize("kind", DependencyKind)
 async def test_a_dependent_waits(harness: StoreHarness, kind: DependencyKind) -> None:
-    """D1 section 6; SPEC 2.1 PENDING."""
     job = await running_job(harness.store)
     child = await submit_one(harness.store, dependencies=after(job.id, kind=kind))
     await tick(harness.store)
@@ -65,7 +64,7 @@ async def test_a_dependent_waits(harness: StoreHarness, kind: DependencyKind) ->
 @pytest.mark.parametrize("kind", NEEDING)
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_an_end_propagates(harness: StoreHarness, kind: DependencyKind, state: State) -> None:
-    """D1 section 6: the table of propagation. SPEC 2.5: attempt 0, the dependency's category. G3."""
+    """G3: with attempt 0 and the category of the dependency's end."""
     job = await running_job(harness.store)
     child = await submit_one(harness.store, dependencies=after(job.id, kind=kind))
     harness.clock.advance(1)
@@ -78,7 +77,6 @@ async def test_an_end_propagates(harness: StoreHarness, kind: DependencyKind, st
 async def test_an_end_before_the_submit_counts_as_just_ended(
     harness: StoreHarness, kind: DependencyKind, state: State
 ) -> None:
-    """SPEC 2.5 Dependencies: one already terminal at submit."""
     job = await running_job(harness.store)
     await end(harness.store, job, state)
     harness.clock.advance(1)
@@ -104,7 +102,7 @@ async def _require_propagated(harness: StoreHarness, child: object, job: Claimed
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_after_any_is_released_by_any_end(harness: StoreHarness, state: State) -> None:
-    """D1 section 6: success or failure. G4: before and after the submit."""
+    """G4: before and after the submit."""
     job = await running_job(harness.store)
     waits_for = after(job.id, kind=DependencyKind.AFTER_ANY)
     early = await submit_one(harness.store, dependencies=waits_for)
@@ -115,7 +113,7 @@ async def test_after_any_is_released_by_any_end(harness: StoreHarness, state: St
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_after_any_is_released_by_the_first_end(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.5 Dependencies: and never fails by propagation."""
+    """It never fails with a dependency."""
     jobs = [await running_job(harness.store) for _ in range(3)]
     ids = [job.id for job in jobs]
     child = await submit_one(harness.store, dependencies=after(*ids, kind=DependencyKind.AFTER_ANY))
@@ -128,7 +126,6 @@ async def test_after_any_is_released_by_the_first_end(harness: StoreHarness, sta
 
 @pytest.mark.parametrize("kind", NEEDING)
 async def test_all_must_complete(harness: StoreHarness, kind: DependencyKind) -> None:
-    """D1 section 6: after all dependencies complete successfully."""
     jobs = [await running_job(harness.store) for _ in range(3)]
     child = await submit_one(harness.store, dependencies=after(*(job.id for job in jobs), kind=kind))
     states = []
@@ -139,7 +136,7 @@ async def test_all_must_complete(harness: StoreHarness, kind: DependencyKind) ->
 
 
 async def test_several_kinds_must_all_hold(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies. G5."""
+    """G5."""
     needed, first, second = [await running_job(harness.store) for _ in range(3)]
     kinds = after(needed.id) + after(first.id, second.id, kind=DependencyKind.AFTER_ANY)
     by_needed, by_any = [await submit_one(harness.store, dependencies=kinds, queue=name) for name in ("a", "b")]
@@ -174,7 +171,6 @@ async def test_the_first_failure_ends_the_dependent(harness: StoreHarness) -> No
 
 
 async def test_a_failure_stops_the_whole_chain(harness: StoreHarness) -> None:
-    """D1 section 6 CHAIN: failure stops the chain. SPEC 2.4: a dependency's end propagates."""
     ids = await submit_chain(harness.store, 6)
     await cancel_one(harness.store, ids[1])
     await tick(harness.store)
@@ -184,7 +180,6 @@ async def test_a_failure_stops_the_whole_chain(harness: StoreHarness) -> None:
 
 
 async def test_a_chain_runs_one_after_the_other(harness: StoreHarness) -> None:
-    """D1 section 6 CHAIN: sequential execution."""
     ids = await submit_chain(harness.store, 4)
     worker = await register(harness.store)
     for job_id in ids:
@@ -207,7 +202,6 @@ async def test_a_dependent_that_ended_is_not_released(harness: StoreHarness) -> 
 
 @pytest.mark.parametrize("trigger", ["expiry", "lifetime", "worker"])
 async def test_an_end_that_tick_writes_propagates_too(harness: StoreHarness, trigger: str) -> None:
-    """SPEC 2.5 Dependencies: whichever path wrote the end."""
     timeouts = {"expiry": Timeouts(visibility=10.0), "lifetime": Timeouts(lifetime=10.0)}.get(trigger, Timeouts())
     job_id = await job_in_state(harness.store, State.SCHEDULED, queue="q", timeouts=timeouts)
     child = await submit_one(harness.store, dependencies=after(job_id))
@@ -224,7 +218,7 @@ async def test_an_end_that_tick_writes_propagates_too(harness: StoreHarness, tri
 
 
 async def test_a_delay_counts_from_the_submit(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: not from the release."""
+    """Not from the release."""
     jobs = [await running_job(harness.store) for _ in range(2)]
     early, late = [await submit_one(harness.store, dependencies=after(job.id), delay_seconds=60.0) for job in jobs]
     due_at = (await read_one(harness.store, early)).run_at
@@ -239,7 +233,7 @@ async def test_a_delay_counts_from_the_submit(harness: StoreHarness) -> None:
 
 
 async def test_jobs_of_one_batch_may_name_each_other_in_any_order(harness: StoreHarness) -> None:
-    """SPEC 4.1: workflows are submitted atomically."""
+    """A workflow is submitted as a whole."""
     first = new_job()
     second = new_job(dependencies=after(first.id))
     third = new_job(dependencies=after(first.id, second.id))
@@ -250,7 +244,7 @@ async def test_jobs_of_one_batch_may_name_each_other_in_any_order(harness: Store
 
 
 async def test_a_batch_that_waits_for_a_dead_job_ends_at_once(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: transitively, inside the submit."""
+    """Along the whole chain, inside the submit."""
     dead = await job_in_state(harness.store, State.FAILED)
     first = new_job(dependencies=after(dead))
     second = new_job(dependencies=after(first.id))
@@ -262,7 +256,7 @@ async def test_a_batch_that_waits_for_a_dead_job_ends_at_once(harness: StoreHarn
 
 
 async def test_the_longest_chain_runs_and_fails_to_its_end(harness: StoreHarness) -> None:
-    """D1 section 6: depth 100 is allowed."""
+    """A chain may be 100 deep."""
     ids = await submit_chain(harness.store, limits.MAX_DEPENDENCY_DEPTH + 1)
     assert (await read_one(harness.store, ids[-1])).depth == limits.MAX_DEPENDENCY_DEPTH
     await cancel_one(harness.store, ids[0])
@@ -271,7 +265,6 @@ async def test_the_longest_chain_runs_and_fails_to_its_end(harness: StoreHarness
 
 
 async def test_a_job_may_wait_for_a_thousand_others(harness: StoreHarness) -> None:
-    """D1 section 6: breadth 1000 is allowed."""
     parents = [new_job(queue="parents") for _ in range(limits.MAX_DEPENDENCIES)]
     child = new_job(dependencies=after(*(job.id for job in parents), kind=DependencyKind.FAN_IN))
     await submit_jobs(harness.store, *parents, child)
@@ -281,7 +274,7 @@ async def test_a_job_may_wait_for_a_thousand_others(harness: StoreHarness) -> No
 
 
 async def test_more_dependents_than_one_step_are_all_told(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: long cascades continue in tick."""
+    """The next tick goes on where the call has stopped."""
     parent = await running_job(harness.store)
     await submit_jobs(harness.store, *(new_job(dependencies=after(parent.id)) for _ in range(2500)))
     await settle(harness.store, parent)
@@ -290,7 +283,7 @@ async def test_more_dependents_than_one_step_are_all_told(harness: StoreHarness)
 
 
 async def test_a_cascade_longer_than_one_call_reaches_its_end(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: from a durable mark."""
+    """It continues from a mark that is stored."""
     root = new_job()
     children = [new_job(dependencies=after(root.id)) for _ in range(1100)]
     leaves = [new_job(dependencies=after(child.id)) for child in children]
@@ -301,7 +294,6 @@ async def test_a_cascade_longer_than_one_call_reaches_its_end(harness: StoreHarn
 
 
 async def test_a_dependent_can_read_what_it_waited_for(harness: StoreHarness) -> None:
-    """SPEC 2.4."""
     first, second = [await running_job(harness.store) for _ in range(2)]
     kinds = after(first.id) + after(second.id, kind=DependencyKind.AFTER_ANY)
     child = await submit_one(harness.store, dependencies=kinds)

@@ -1,4 +1,4 @@
-"""Durability: what was accepted is there after a restart (SPEC 3.1; D2 Durability)."""
+"""Durability: what was accepted is there after a restart."""
 
 from collections.abc import AsyncIterator
 
@@ -47,7 +47,7 @@ async def everything(harness: StoreHarness) -> AsyncIterator[None]:
 
 
 async def test_every_job_is_there_after_a_restart(harness: StoreHarness) -> None:
-    """SPEC 3.1: accepted means durable."""
+    """What was accepted is durable."""
     async for _ in everything(harness):
         pass
     job = await running_job(harness.store)
@@ -60,7 +60,7 @@ async def test_every_job_is_there_after_a_restart(harness: StoreHarness) -> None
 
 
 async def test_a_lease_is_valid_after_a_restart(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends; D2: committed work is preserved."""
+    """The worker can settle what it finished in the meantime."""
     job = await running_job(harness.store)
     store = await reopened(harness)
     assert await settle_answer(store, job) == Settled(State.COMPLETED)
@@ -69,14 +69,12 @@ async def test_a_lease_is_valid_after_a_restart(harness: StoreHarness) -> None:
 
 
 async def test_a_key_survives_a_restart(harness: StoreHarness) -> None:
-    """SPEC 1 Idempotency."""
     first = await submit_one(harness.store, key="k")
     store = await reopened(harness)
     assert await submit_jobs(store, new_job(key="k")) == (Submitted(first, is_duplicate=True),)
 
 
 async def test_a_claim_may_be_repeated_after_a_restart(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers."""
     await submit_one(harness.store)
     worker = await register(harness.store)
     asked = new_claim(worker)
@@ -86,7 +84,7 @@ async def test_a_claim_may_be_repeated_after_a_restart(harness: StoreHarness) ->
 
 
 async def test_what_waits_goes_on_after_a_restart(harness: StoreHarness) -> None:
-    """SPEC 3.2: every accepted job reaches a terminal state, whatever dies in between."""
+    """Every accepted job reaches a terminal state, whatever dies in between."""
     expiring = await running_job(harness.store, timeouts=Timeouts(visibility=60.0))
     retrying = await running_job(harness.store)
     await settle(harness.store, retrying, RETRY)
@@ -102,7 +100,6 @@ async def test_what_waits_goes_on_after_a_restart(harness: StoreHarness) -> None
 
 
 async def test_places_and_fragility_survive_a_restart(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO, Prefetch."""
     worker = await register(harness.store)
     fragile = await submit_one(harness.store, timeouts=Timeouts(visibility=10.0))
     await claim_one(harness.store, worker)

@@ -16,7 +16,7 @@ SHORT = Timeouts(visibility=10.0)
 
 
 async def test_an_extended_lease_does_not_expire(harness: StoreHarness) -> None:
-    """D2 Lease Extension: each heartbeat extends the expiry by the lease's length."""
+    """Each heartbeat extends it by its whole length."""
     job = await running_job(harness.store, timeouts=SHORT)
     for _ in range(5):
         harness.clock.advance(9)
@@ -31,7 +31,7 @@ async def test_an_extended_lease_does_not_expire(harness: StoreHarness) -> None:
 
 
 async def test_extend_after_expiry_but_before_reclaim_is_accepted(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends."""
+    """A lease is valid until its token is replaced or cleared."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(100)
     (answer,) = await harness.store.extend([job.lease])
@@ -41,7 +41,7 @@ async def test_extend_after_expiry_but_before_reclaim_is_accepted(harness: Store
 
 
 async def test_a_stale_lease_cannot_be_extended(harness: StoreHarness) -> None:
-    """P2; D2 Fencing; SPEC 2.5 Batches: extend answers per item."""
+    """P2: extend answers per item."""
     expired = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -56,7 +56,7 @@ async def test_a_stale_lease_cannot_be_extended(harness: StoreHarness) -> None:
 
 
 async def test_a_stale_lease_does_not_extend_the_newer_one(harness: StoreHarness) -> None:
-    """P2; D2 Fencing."""
+    """P2."""
     stale = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -68,7 +68,6 @@ async def test_a_stale_lease_does_not_extend_the_newer_one(harness: StoreHarness
 
 
 async def test_extend_tells_of_a_cancel_request(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: the holder sees the request."""
     job = await running_job(harness.store)
     await cancel_one(harness.store, job.id)
     (answer,) = await harness.store.extend([job.lease])

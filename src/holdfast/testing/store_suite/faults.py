@@ -67,7 +67,7 @@ async def repeated(store: FaultyStore, call: Callable[[], Awaitable[Answer]]) ->
 
 @each_kind
 async def test_a_repeated_submit_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4; SPEC 2.5 Lost answers."""
+    """P4."""
     parent = await submit_one(harness.store, queue="parents")
     jobs = (new_job(), new_job(key="k"), new_job(delay_seconds=5.0), new_job(dependencies=after(parent)))
     store = failing(harness, "submit", kind)
@@ -79,7 +79,7 @@ async def test_a_repeated_submit_loses_and_doubles_nothing(harness: StoreHarness
 
 @each_kind
 async def test_a_repeated_claim_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4; SPEC 2.5 Lost answers: every lease is one that the worker knows, or is handed back."""
+    """P4: every lease is one that the worker knows, or is handed back."""
     await submit_jobs(harness.store, *(new_job() for _ in range(5)))
     worker = await register(harness.store)
     store = failing(harness, "claim", kind)
@@ -126,7 +126,7 @@ async def test_a_repeated_hand_back_loses_and_doubles_nothing(harness: StoreHarn
 
 @each_kind
 async def test_a_repeated_settle_spawns_its_children_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4; SPEC 2.5 Spawn."""
+    """P4."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=DependencyKind.FAN_IN))
     children = tuple(new_job(queue="children") for _ in range(3))
@@ -140,7 +140,7 @@ async def test_a_repeated_settle_spawns_its_children_once(harness: StoreHarness,
 
 @each_kind
 async def test_a_repeated_cancel_is_done_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4; SPEC 2.5 Cancel."""
+    """P4."""
     job_id = await submit_one(harness.store)
     child = await submit_one(harness.store, dependencies=after(job_id))
     store = failing(harness, "cancel", kind)
@@ -153,7 +153,7 @@ async def test_a_repeated_cancel_is_done_once(harness: StoreHarness, kind: Fault
 
 @each_kind
 async def test_a_repeated_replay_counts_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4; SPEC 2.5 Replay."""
+    """P4."""
     job_id = await job_in_state(harness.store, State.FAILED)
     child = await submit_one(harness.store, dependencies=after(job_id))
     store = failing(harness, "replay", kind)

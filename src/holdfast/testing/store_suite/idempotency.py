@@ -1,4 +1,4 @@
-"""One key, one job: scope, window, digest, batches (D1 section 1; SPEC 1 and 2.5 Idempotency)."""
+"""One key, one job: scope, window, digest, batches."""
 
 import pytest
 
@@ -28,7 +28,6 @@ from holdfast.testing.invariants import snapshot
 
 
 async def test_a_second_submit_with_the_key_finds_the_first_job(harness: StoreHarness) -> None:
-    """D1 section 1: duplicate key submission returns the existing job ID."""
     first = await submit_one(harness.store, key="k", payload=Payload.of({"a": 1}))
     before = await snapshot(harness.store)
     answer = await submit_jobs(harness.store, new_job(key="k", payload=Payload.of({"a": 1})))
@@ -37,14 +36,14 @@ async def test_a_second_submit_with_the_key_finds_the_first_job(harness: StoreHa
 
 
 async def test_the_same_payload_is_the_same_canonical_json(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: key order and white space do not count."""
+    """The order of members and white space do not count."""
     first = await submit_one(harness.store, key="k", payload=Payload.of_json_text(b'{"a":[1,{"c":2,"b":"\xc3\xa4"}]}'))
     spaced = Payload.of_json_text(b'{ "a": [ 1, {"b": "\\u00e4", "c": 2} ] }')
     assert await submit_one(harness.store, key="k", payload=spaced) == first
 
 
 async def test_text_that_json_can_escape_and_utf8_cannot_say_may_have_a_key(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: a digest exists for every payload that is accepted."""
+    """A digest exists for every payload that is accepted."""
     payload = Payload.of_json_text(b'{"a":"\\ud800"}')
     first = await submit_one(harness.store, key="k", payload=payload)
     assert await submit_one(harness.store, key="k", payload=payload) == first
@@ -60,7 +59,6 @@ async def test_a_payload_may_have_a_key_however_deeply_it_is_nested(harness: Sto
 
 
 async def test_raw_bytes_are_compared_as_they_are(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency."""
     first = await submit_one(harness.store, key="k", payload=Payload.of_bytes(b"\x00\xff"))
     assert await submit_one(harness.store, key="k", payload=Payload.of_bytes(b"\x00\xff")) == first
     answer = await submit_answer(harness.store, new_job(key="k", payload=Payload.of_bytes(b"\x00\xfe")))
@@ -68,7 +66,6 @@ async def test_raw_bytes_are_compared_as_they_are(harness: StoreHarness) -> None
 
 
 async def test_another_payload_under_the_key_is_a_conflict(harness: StoreHarness) -> None:
-    """SPEC 1 Idempotency."""
     first = await submit_one(harness.store, key="k", payload=Payload.of({"a": 1}))
     before = await snapshot(harness.store)
     answer = await submit_answer(harness.store, new_job(key="k", payload=Payload.of({"a": 2})))
@@ -78,7 +75,6 @@ async def test_another_payload_under_the_key_is_a_conflict(harness: StoreHarness
 
 
 async def test_a_conflict_refuses_the_whole_batch(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches."""
     await submit_one(harness.store, key="k", payload=Payload.of(1))
     before = await snapshot(harness.store)
     batch = (new_job(), new_job(key="free"), new_job(key="k", payload=Payload.of(2)))
@@ -88,27 +84,25 @@ async def test_a_conflict_refuses_the_whole_batch(harness: StoreHarness) -> None
 
 
 async def test_options_do_not_count(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency."""
+    """The payload alone makes a submit the same."""
     first = await submit_one(harness.store, key="k")
     other = new_job(key="k", queue="other", priority=Priority.BULK, delay_seconds=9.0, tags={"a": "b"})
     assert await submit_jobs(harness.store, other) == (Submitted(first, is_duplicate=True),)
 
 
 async def test_a_key_belongs_to_one_job_type(harness: StoreHarness) -> None:
-    """D1 section 1: unique per job type."""
     ids = {await submit_one(harness.store, type=name, key="k") for name in ("a", "b", "a", "b")}
     assert len(ids) == 2
 
 
 @pytest.mark.parametrize("state", State)
 async def test_a_key_answers_for_its_job_in_any_state(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.5 Idempotency."""
     job_id = await job_in_state(harness.store, state, key="k")
     assert await submit_jobs(harness.store, new_job(key="k")) == (Submitted(job_id, is_duplicate=True),)
 
 
 async def test_the_window_counts_from_the_submit(harness: StoreHarness) -> None:
-    """D1 section 1: the guarantee expires, by default after 24 hours. SPEC 2.5 Idempotency."""
+    """By default it lasts 24 hours."""
     first = await submit_one(harness.store, key="k")
     harness.clock.advance(24 * 3600 - 1)
     await tick(harness.store)
@@ -121,7 +115,6 @@ async def test_the_window_counts_from_the_submit(harness: StoreHarness) -> None:
 
 
 async def test_each_submit_may_choose_its_window(harness: StoreHarness) -> None:
-    """D1 section 1: configurable."""
     first = await submit_one(harness.store, key="k", key_window_seconds=10.0)
     harness.clock.advance(9.999)
     assert await submit_one(harness.store, key="k") == first
@@ -130,7 +123,6 @@ async def test_each_submit_may_choose_its_window(harness: StoreHarness) -> None:
 
 
 async def test_a_payload_of_an_expired_key_does_not_count(harness: StoreHarness) -> None:
-    """D1 section 1: expired is gone."""
     first = await submit_one(harness.store, key="k", payload=Payload.of(1), key_window_seconds=10.0)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -138,7 +130,6 @@ async def test_a_payload_of_an_expired_key_does_not_count(harness: StoreHarness)
 
 
 async def test_replay_does_not_touch_the_window(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: the idempotency window stays."""
     job_id = await job_in_state(harness.store, State.FAILED, key="k")
     harness.clock.advance(24 * 3600 - 1)
     await replay_one(harness.store, job_id)
@@ -148,7 +139,7 @@ async def test_replay_does_not_touch_the_window(harness: StoreHarness) -> None:
 
 
 async def test_a_batch_may_hold_new_jobs_and_duplicates(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches: items answer created or duplicate."""
+    """Each item says which of the two it is."""
     first = await submit_one(harness.store, key="k")
     plain, keyed = new_job(), new_job(key="new")
     answer = await submit_jobs(harness.store, plain, new_job(key="k"), keyed)
@@ -157,7 +148,6 @@ async def test_a_batch_may_hold_new_jobs_and_duplicates(harness: StoreHarness) -
 
 
 async def test_a_keyed_batch_is_found_whole(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: a repeat finds all or none."""
     first = await submit_jobs(harness.store, *(new_job(key=item_key("b", n)) for n in range(3)), is_keyed_as_one=True)
     again = await submit_jobs(harness.store, *(new_job(key=item_key("b", n)) for n in range(3)), is_keyed_as_one=True)
     assert again == tuple(Submitted(one.job_id, is_duplicate=True) for one in first)
@@ -165,7 +155,7 @@ async def test_a_keyed_batch_is_found_whole(harness: StoreHarness) -> None:
 
 
 async def test_a_keyed_batch_that_is_found_in_part_is_a_conflict(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: else IdempotencyConflict."""
+    """A repeat finds all of it or nothing."""
     await submit_jobs(harness.store, *(new_job(key=item_key("b", n)) for n in range(2)), is_keyed_as_one=True)
     before = await snapshot(harness.store)
     longer = [new_job(key=item_key("b", n)) for n in range(3)]
@@ -175,7 +165,6 @@ async def test_a_keyed_batch_that_is_found_in_part_is_a_conflict(harness: StoreH
 
 
 async def test_a_dependency_on_a_duplicate_is_one_on_the_job_that_has_the_key(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency, Dependencies."""
     first = await submit_one(harness.store, key="k")
     duplicate = new_job(key="k")
     dependent = new_job(dependencies=after(duplicate.id))
@@ -187,7 +176,7 @@ async def test_a_dependency_on_a_duplicate_is_one_on_the_job_that_has_the_key(ha
 
 
 async def test_a_repeated_keyed_workflow_is_found_whole(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: workflow nodes use key#node."""
+    """Each node has a key of its own, made from the workflow's key and its name."""
 
     def workflow() -> tuple[Submit, list[str]]:
         extract = new_job(key=item_key("w", "extract"))
@@ -205,7 +194,7 @@ async def test_a_repeated_keyed_workflow_is_found_whole(harness: StoreHarness) -
 
 
 async def test_one_key_twice_in_one_call_makes_one_job(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches, Idempotency: the second submit of the call sees the first."""
+    """The second submit of the call sees the first."""
     first, second, other = new_job(key="k"), new_job(key="k"), new_job(key="k", payload=Payload.of(2))
     answers = await harness.store.submit([Submit(jobs=(job,)) for job in (first, second, other)])
     assert answers[:2] == [(Submitted(first.id),), (Submitted(first.id, is_duplicate=True),)]
@@ -221,7 +210,7 @@ async def test_a_refused_submit_gives_its_key_back(harness: StoreHarness) -> Non
 
 
 async def test_keys_that_look_alike_are_different(harness: StoreHarness) -> None:
-    """D1 section 1: an arbitrary string, up to 256 characters; not normalised, not folded."""
+    """A key is any text of up to 256 characters, compared as it is."""
     keys = ["k", "K", "k ", " k", "\u00e4", "a\u0308", "x" * 256, "x" * 255, "k#0", "%", "_"]
     ids = {await submit_one(harness.store, key=key) for key in keys}
     assert len(ids) == len(keys)

@@ -1,4 +1,4 @@
-"""Place: where a job stands with the claim (SPEC 2.5 FIFO; 4.4 why)."""
+"""Place: where a job stands with the claim."""
 
 from uuid import uuid4
 
@@ -42,7 +42,7 @@ async def test_a_job_stands_in_line_only_while_it_may_be_claimed(harness: StoreH
 
 
 async def test_places_are_counted_in_the_order_of_the_claim(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: priority, then the order of becoming claimable; other queues do not count."""
+    """By priority, then by when they became claimable; other queues do not count."""
     await submit_jobs(harness.store, *(new_job(queue="other") for _ in range(5)))
     wanted = [Priority.NORMAL, Priority.BULK, Priority.CRITICAL, Priority.NORMAL, Priority.CRITICAL]
     jobs = [await submit_one(harness.store, priority=priority) for priority in wanted]
@@ -53,7 +53,6 @@ async def test_places_are_counted_in_the_order_of_the_claim(harness: StoreHarnes
 
 
 async def test_a_job_that_comes_back_stands_behind(harness: StoreHarness) -> None:
-    """SPEC 2.5 FIFO: a retry or release takes a new place."""
     first, second = await submit_one(harness.store), await submit_one(harness.store)
     assert await ahead_of(harness, first, second) == [0, 1]
     worker = await register(harness.store)

@@ -1,4 +1,4 @@
-"""Queues: exact counts after every verb, and pause (SPEC 4.4, 4.5)."""
+"""Queues: exact counts after every verb, and pause."""
 
 from holdfast.core.commands import QueueStats
 from holdfast.core.states import State
@@ -100,7 +100,6 @@ async def test_a_queue_whose_jobs_are_gone_is_still_known(harness: StoreHarness)
 
 
 async def test_a_paused_queue_gives_no_jobs(harness: StoreHarness) -> None:
-    """SPEC 4.1 pause; 4.4."""
     paused = await submit_one(harness.store, queue="paused")
     other = await submit_one(harness.store, queue="other")
     worker = await register(harness.store)
@@ -115,7 +114,7 @@ async def test_a_paused_queue_gives_no_jobs(harness: StoreHarness) -> None:
 
 
 async def test_pause_stops_claims_and_nothing_else(harness: StoreHarness) -> None:
-    """SPEC 4.1 pause: what runs goes on, what comes waits."""
+    """What runs goes on, what comes waits."""
     job = await running_job(harness.store, queue="q")
     retrying = await running_job(harness.store, queue="q")
     await harness.store.pause("q")
@@ -145,7 +144,6 @@ async def test_pause_and_resume_may_be_repeated(harness: StoreHarness) -> None:
 
 
 async def test_a_queue_may_be_paused_before_its_first_job(harness: StoreHarness) -> None:
-    """SPEC 4.1 pause."""
     await harness.store.pause("q")
     await submit_one(harness.store, queue="q")
     worker = await register(harness.store)

@@ -1,4 +1,4 @@
-"""Races: two stores at one time on the same job, and exactly one of them wins (D2 invariant 2; P6)."""
+"""Races: two stores at one time on the same job, and exactly one of them wins (P6)."""
 
 import asyncio
 from collections import Counter
@@ -49,7 +49,6 @@ async def both(harness: StoreHarness) -> tuple[Store, Store]:
 
 
 async def test_two_claims_never_give_one_job_twice(harness: StoreHarness) -> None:
-    """D2 invariant 2; SPEC 3.3."""
     stores = await both(harness)
     workers = [await register(store) for store in stores]
     await submit_jobs(harness.store, *(new_job() for _ in range(ROUNDS * 5)))
@@ -67,7 +66,6 @@ async def test_two_claims_never_give_one_job_twice(harness: StoreHarness) -> Non
 
 
 async def test_many_claims_of_one_job_have_one_winner(harness: StoreHarness) -> None:
-    """D2 invariant 2."""
     stores = await both(harness)
     workers = [await register(harness.store) for _ in range(6)]
     for _ in range(ROUNDS):
@@ -77,7 +75,7 @@ async def test_many_claims_of_one_job_have_one_winner(harness: StoreHarness) -> 
 
 
 async def test_a_claim_and_a_cancel_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: either the job never starts, or its holder is told."""
+    """Either the job never starts, or its holder is told."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):
@@ -92,7 +90,7 @@ async def test_a_claim_and_a_cancel_agree(harness: StoreHarness) -> None:
 
 
 async def test_a_settle_and_a_cancel_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: an ack that comes first wins; one that comes second wins too."""
+    """An ack wins, whether it comes first or second."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)
@@ -104,7 +102,7 @@ async def test_a_settle_and_a_cancel_agree(harness: StoreHarness) -> None:
 
 
 async def test_a_settle_and_an_expiry_agree(harness: StoreHarness) -> None:
-    """P2; SPEC 2.5 When a lease ends: whoever comes first, the other is refused or finds nothing to do."""
+    """P2: whichever comes first, the other is refused or finds nothing to do."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first, timeouts=SHORT)
@@ -120,7 +118,6 @@ async def test_a_settle_and_an_expiry_agree(harness: StoreHarness) -> None:
 
 
 async def test_an_extension_and_an_expiry_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first, timeouts=SHORT)
@@ -131,7 +128,7 @@ async def test_an_extension_and_an_expiry_agree(harness: StoreHarness) -> None:
 
 
 async def test_a_stale_settle_never_touches_the_newer_lease(harness: StoreHarness) -> None:
-    """P2; D2 Fencing: a late ack and the ack of the newer holder at once."""
+    """P2: a late ack and the ack of the newer holder at once."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):
@@ -156,7 +153,6 @@ async def test_one_lease_settled_twice_at_once_is_settled_once(harness: StoreHar
 
 
 async def test_a_double_replay_counts_once(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: a repeat is a no-op."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job_id = await job_in_state(first, State.FAILED, queue="mine")
@@ -169,7 +165,7 @@ async def test_a_double_replay_counts_once(harness: StoreHarness) -> None:
 
 
 async def test_a_claim_beside_leave_strands_no_job(harness: StoreHarness) -> None:
-    """SPEC 2.5 Liveness: what the claim got is handed back by leave, or reclaimed within a minute."""
+    """Leave hands back what the claim got, or it is reclaimed within a minute."""
     first, second = await both(harness)
     for n in range(ROUNDS // 4):
         worker = await register(first)
@@ -203,7 +199,7 @@ async def test_two_ticks_do_each_thing_once(harness: StoreHarness) -> None:
 
 
 async def test_two_submits_with_one_key_make_one_job(harness: StoreHarness) -> None:
-    """SPEC 1 Idempotency: one created, one duplicate, one ID."""
+    """One created, one duplicate, one ID."""
     stores = await both(harness)
     for n in range(ROUNDS):
         answers = await asyncio.gather(
@@ -240,7 +236,7 @@ async def test_keyed_batches_in_opposite_order_do_not_block_each_other(harness: 
 
 
 async def test_a_heartbeat_and_a_lost_claim_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers: leases that the worker does not know are handed back, once."""
+    """Leases that the worker does not know are handed back, once."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Races around dependencies: nobody waits for an end that has been (SPEC 2.5 Dependencies; G6)."""
+"""Races around dependencies: nobody waits for an end that is over (G6)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -151,7 +151,7 @@ async def test_a_cancelled_dependent_is_not_released_at_the_same_moment(harness:
 
 
 async def test_a_replay_and_a_new_dependent_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: the dependent waits for the replayed job, or came back with it."""
+    """The dependent waits for the replayed job, or came back with it."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)
@@ -163,7 +163,7 @@ async def test_a_replay_and_a_new_dependent_agree(harness: StoreHarness) -> None
 
 
 async def test_a_spawn_and_a_new_fan_in_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn: the fan-in waits for the children, whether it came before them or after."""
+    """The fan-in waits for the children, whether it came before them or after."""
     first, second = await both(harness)
     for n in range(ROUNDS):
         parent = await running_job(first)
@@ -186,7 +186,7 @@ async def _claimed(store: Store, queue: str) -> list[ClaimedJob]:
 
 
 async def test_a_removal_and_a_new_dependent_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Dependencies: the dependent is refused, or what it waits for stays."""
+    """The dependent is refused, or what it waits for stays."""
     first, second = await both(harness)
     blocker = await submit_one(first)
 
@@ -207,7 +207,7 @@ async def test_a_removal_and_a_new_dependent_agree(harness: StoreHarness) -> Non
 
 
 async def test_a_removal_and_a_replay_agree(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention: the job is gone, or it lives again; counted exactly either way."""
+    """The job is gone, or it lives again; counted exactly either way."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job_id = await job_in_state(first, State.FAILED)

@@ -1,4 +1,4 @@
-"""Replay: a dead job starts anew, and what ended with it comes back (SPEC 2.5 Replay)."""
+"""Replay: a dead job starts again, and what ended with it comes back."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -50,8 +50,8 @@ async def run_one(store: Store, queue: str) -> UUID:
 
 
 @pytest.mark.parametrize("state", REPLAYABLE)
-async def test_a_dead_job_starts_anew(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.1: attempts and lifetime start anew, counted in replays."""
+async def test_a_dead_job_starts_again(harness: StoreHarness, state: State) -> None:
+    """Attempts and lifetime start again, and the replay is counted."""
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(lifetime=1000.0))
     harness.clock.advance(5000)
     assert await replay_one(harness.store, job_id) == ReplayAnswer(job_id, ReplayOutcome.REPLAYED, State.SCHEDULED)
@@ -63,7 +63,7 @@ async def test_a_dead_job_starts_anew(harness: StoreHarness, state: State) -> No
 
 
 async def test_a_replayed_job_has_all_its_attempts_again(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: history stays. D2: the lease version never goes back."""
+    """Its history stays, and its lease version never goes back."""
     worker = await register(harness.store)
     job_id = await submit_one(harness.store, retry=Retry(max_attempts=2))
     tokens: list[UUID] = []
@@ -86,7 +86,7 @@ async def test_a_replayed_job_has_all_its_attempts_again(harness: StoreHarness) 
 
 
 async def test_a_job_replayed_after_its_lifetime_can_run(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lifetime: it runs from submit or the last replay."""
+    """A replay starts a new lifetime."""
     job_id = await submit_one(harness.store, timeouts=Timeouts(lifetime=100.0))
     harness.clock.advance(100)
     await tick(harness.store)
@@ -98,7 +98,7 @@ async def test_a_job_replayed_after_its_lifetime_can_run(harness: StoreHarness) 
 
 
 async def test_a_repeated_replay_changes_nothing(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: a repeat is a no-op; a job that dies again may be replayed again. P4."""
+    """P4: but a job that dies again may be replayed again."""
     job_id = await job_in_state(harness.store, State.FAILED, queue="mine")
     await replay_one(harness.store, job_id)
     before = await snapshot(harness.store)
@@ -127,7 +127,6 @@ async def test_replay_answers_in_the_order_asked(harness: StoreHarness) -> None:
 
 
 async def test_the_checkpoint_survives_a_replay(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay."""
     job = await running_job(harness.store)
     await harness.store.report([Report(lease=job.lease, checkpoint=b"7")])
     await settle(harness.store, job, FAIL)
@@ -136,7 +135,7 @@ async def test_the_checkpoint_survives_a_replay(harness: StoreHarness) -> None:
 
 
 async def test_a_job_that_ended_with_its_dependency_cannot_be_replayed_alone(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: Conflict, naming it."""
+    """The Conflict names the dependency."""
     ids = await dead_chain(harness.store, 3)
     before = await snapshot(harness.store)
     answers = await harness.store.replay([ids[1], ids[2]])
@@ -149,7 +148,7 @@ async def test_a_job_that_ended_with_its_dependency_cannot_be_replayed_alone(har
 async def test_a_job_that_is_named_beside_its_dependency_comes_back_with_it(
     harness: StoreHarness, is_child_first: bool
 ) -> None:
-    """SPEC 2.5 Replay: its dependents come back with it, and are answered for so."""
+    """Its dependents come back with it, and are answered for so."""
     ids = await dead_chain(harness.store, 3)
     named = ids[::-1] if is_child_first else ids
     answers = await harness.store.replay([*named, ids[2]])
@@ -159,7 +158,7 @@ async def test_a_job_that_is_named_beside_its_dependency_comes_back_with_it(
 
 
 async def test_a_job_that_still_needs_another_dead_one_is_told_which(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: Conflict, naming what it waits for by then."""
+    """The Conflict names what it would wait for."""
     first, second = [await running_job(harness.store) for _ in range(2)]
     child = await submit_one(harness.store, dependencies=after(first.id, second.id))
     await settle(harness.store, first, FAIL)
@@ -171,7 +170,7 @@ async def test_a_job_that_still_needs_another_dead_one_is_told_which(harness: St
 
 
 async def test_the_whole_chain_comes_back_with_its_first_job(harness: StoreHarness) -> None:
-    """SPEC 2.1: transitively, in one transaction."""
+    """In one transaction."""
     ids = await dead_chain(harness.store, 5)
     harness.clock.advance(1)
     await replay_one(harness.store, ids[0])
@@ -184,7 +183,7 @@ async def test_the_whole_chain_comes_back_with_its_first_job(harness: StoreHarne
 
 
 async def test_a_chain_that_came_back_ends_again_with_its_dependency(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay; G3."""
+    """G3."""
     ids = await dead_chain(harness.store, 3)
     for replays in (1, 2):
         await replay_one(harness.store, ids[0])
@@ -196,7 +195,7 @@ async def test_a_chain_that_came_back_ends_again_with_its_dependency(harness: St
 
 
 async def test_a_dependent_stays_ended_while_another_dependency_is_dead(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay; G3: it comes back with the last of them."""
+    """G3: it comes back with the last of them."""
     first, second = [await job_in_state(harness.store, State.FAILED, queue=name) for name in ("first", "second")]
     child = await submit_one(harness.store, queue="child", dependencies=after(first, second))
     await replay_one(harness.store, first)
@@ -224,7 +223,7 @@ async def test_a_cancelled_dependency_keeps_its_dependent_ended(harness: StoreHa
 
 
 async def test_a_diamond_of_unequal_arms_comes_back_whole(harness: StoreHarness) -> None:
-    """SPEC 2.1: transitively. The last job is reached first over the short arm, while the long one is still dead."""
+    """The last job is reached first over the short arm, while the long one is still dead."""
     top = await running_job(harness.store, queue="top")
     short = await submit_one(harness.store, dependencies=after(top.id))
     long = [await submit_one(harness.store, dependencies=after(top.id))]
@@ -244,7 +243,7 @@ async def test_a_diamond_of_unequal_arms_comes_back_whole(harness: StoreHarness)
 
 
 async def test_what_did_not_end_with_the_job_is_left_alone(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay; G4: a dependent that AFTER_ANY released has long gone on."""
+    """G4: a dependent that AFTER_ANY released has long gone on."""
     job = await running_job(harness.store)
     released = await submit_one(harness.store, dependencies=after(job.id, kind=DependencyKind.AFTER_ANY))
     cancelled = await submit_one(harness.store, dependencies=after(job.id))
@@ -255,7 +254,7 @@ async def test_what_did_not_end_with_the_job_is_left_alone(harness: StoreHarness
 
 
 async def test_a_dependent_that_died_of_itself_does_not_come_back(harness: StoreHarness) -> None:
-    """SPEC 2.1: only where the dependency's end had ended this job."""
+    """Only a job that its dependency's end has ended comes back with it."""
     job = await running_job(harness.store)
     child = await submit_one(harness.store, queue="child", dependencies=after(job.id, kind=DependencyKind.AFTER_ANY))
     await settle(harness.store, job, FAIL)
@@ -286,7 +285,6 @@ async def test_a_dependent_that_comes_back_keeps_what_was_met(harness: StoreHarn
 
 
 async def test_dead_jobs_can_be_replayed_by_filter(harness: StoreHarness) -> None:
-    """SPEC 4.4: replay by filter; D3 and D4: dead letters can be replayed."""
     dead = [await job_in_state(harness.store, state, queue="mine") for state in (*REPLAYABLE, *REPLAYABLE)]
     other = await job_in_state(harness.store, State.FAILED, queue="other")
     for state in (State.COMPLETED, State.CANCELLED, State.RUNNING):
@@ -324,7 +322,7 @@ async def test_replay_by_filter_touches_only_dead_states(harness: StoreHarness) 
 
 
 async def test_replay_by_filter_brings_dependents_back(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: those of the page that ended with their dependency come back with it."""
+    """Those of the page that ended with their dependency come back with it."""
     ids = await dead_chain(harness.store, 4)
     cursor = None
     for _ in range(10):

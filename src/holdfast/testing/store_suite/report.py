@@ -29,7 +29,6 @@ HALF = Progress(percent=50, message="half way, ß\U0001f600")
 
 
 async def test_progress_and_checkpoint_can_be_read(harness: StoreHarness) -> None:
-    """SPEC 2.2; D1 section 5: the application may checkpoint progress."""
     job = await running_job(harness.store)
     assert await harness.store.report([Report(lease=job.lease, progress=HALF, checkpoint=b"\x00\xff")]) == [None]
     read = await read_one(harness.store, job.id)
@@ -47,7 +46,7 @@ async def test_what_is_not_reported_stays_as_it_is(harness: StoreHarness) -> Non
 
 
 async def test_the_newest_report_wins(harness: StoreHarness) -> None:
-    """SPEC 2.5 Progress: the newest value is written; also within one call."""
+    """Also within one call."""
     job = await running_job(harness.store)
     reports = [Report(lease=job.lease, progress=Progress(percent=n), checkpoint=bytes([n])) for n in (10, 30, 20)]
     assert await harness.store.report(reports) == [None, None, None]
@@ -56,7 +55,7 @@ async def test_the_newest_report_wins(harness: StoreHarness) -> None:
 
 
 async def test_a_checkpoint_is_there_for_the_next_attempt(harness: StoreHarness) -> None:
-    """D1 section 5: restart from checkpoint on retry. SPEC 2.5 Replay: the checkpoint stays."""
+    """A retry starts from it, and so does a replay."""
     job = await running_job(harness.store, timeouts=Timeouts(visibility=100.0))
     await harness.store.report([Report(lease=job.lease, progress=HALF, checkpoint=b"after a retry")])
     worker = await register(harness.store)
@@ -79,7 +78,7 @@ async def test_a_checkpoint_is_there_for_the_next_attempt(harness: StoreHarness)
 
 
 async def test_a_stale_lease_cannot_report(harness: StoreHarness) -> None:
-    """P2; SPEC 2.5 When a lease ends. One stale report does not fail its neighbours."""
+    """P2: it does not fail its neighbours."""
     stale = await running_job(harness.store, timeouts=Timeouts(visibility=10.0))
     ended = await running_job(harness.store)
     await settle(harness.store, ended)
@@ -96,7 +95,7 @@ async def test_a_stale_lease_cannot_report(harness: StoreHarness) -> None:
 
 
 async def test_a_report_after_expiry_but_before_reclaim_is_accepted(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends."""
+    """A lease is valid until its token is replaced or cleared."""
     job = await running_job(harness.store, timeouts=Timeouts(visibility=10.0))
     harness.clock.advance(100)
     assert await harness.store.report([Report(lease=job.lease, checkpoint=b"late")]) == [None]

@@ -1,4 +1,4 @@
-"""Retention: how long what has ended can be asked about, and what is never removed (SPEC 2.5 Retention)."""
+"""Retention: how long what has ended can be asked about, and what is never removed."""
 
 from uuid import UUID
 
@@ -39,7 +39,7 @@ async def exists(harness: StoreHarness, job_id: UUID) -> bool:
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_an_ended_job_is_removed_after_its_retention(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.5 Retention: COMPLETED and CANCELLED 7 days, FAILED and DEAD_LETTER 30."""
+    """COMPLETED and CANCELLED after 7 days, FAILED and DEAD_LETTER after 30."""
     job_id = await job_in_state(harness.store, state, queue="mine")
     harness.clock.advance(RETENTION_DAYS[state] * DAY - 1)
     await tick(harness.store)
@@ -53,7 +53,7 @@ async def test_an_ended_job_is_removed_after_its_retention(harness: StoreHarness
 
 
 async def test_retention_can_be_set(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention: settings for each."""
+    """For each of the four."""
     completed = await job_in_state(harness.store, State.COMPLETED)
     failed = await job_in_state(harness.store, State.FAILED)
     harness.clock.advance(60)
@@ -66,7 +66,6 @@ async def test_retention_can_be_set(harness: StoreHarness) -> None:
 
 @pytest.mark.parametrize("state", LIVE)
 async def test_a_live_job_is_never_removed(harness: StoreHarness, state: State) -> None:
-    """SPEC 3.2; D2: no silent loss."""
     delay = 300 * DAY if state is State.DELAYED else 0.0
     job_id = await job_in_state(harness.store, state, timeouts=LONG, delay_seconds=delay)
     harness.clock.advance(100 * DAY)
@@ -76,7 +75,6 @@ async def test_a_live_job_is_never_removed(harness: StoreHarness, state: State) 
 
 @pytest.mark.parametrize("kind", DependencyKind)
 async def test_what_a_live_job_waits_for_is_not_removed(harness: StoreHarness, kind: DependencyKind) -> None:
-    """SPEC 2.5 Dependencies: retention never removes what a live job waits for."""
     done = await job_in_state(harness.store, State.COMPLETED)
     other = await submit_one(harness.store, timeouts=LONG)
     child = await submit_one(harness.store, dependencies=after(done, kind=kind) + after(other), timeouts=LONG)
@@ -93,7 +91,6 @@ async def test_what_a_live_job_waits_for_is_not_removed(harness: StoreHarness, k
 
 
 async def test_retention_is_never_shorter_than_the_key_window(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention: never below the idempotency window."""
     job_id = await job_in_state(harness.store, State.COMPLETED, key="k", key_window_seconds=20 * DAY)
     harness.clock.advance(20 * DAY - 1)
     await tick(harness.store)
@@ -106,7 +103,7 @@ async def test_retention_is_never_shorter_than_the_key_window(harness: StoreHarn
 
 
 async def test_a_key_that_passed_on_does_not_keep_its_old_job(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention: only the job that the key stands for."""
+    """Only the job that the key stands for now is kept."""
     old = await job_in_state(harness.store, State.COMPLETED, key="k", key_window_seconds=DAY)
     harness.clock.advance(6 * DAY)
     new = await submit_one(harness.store, key="k", key_window_seconds=20 * DAY, timeouts=LONG)
@@ -117,7 +114,6 @@ async def test_a_key_that_passed_on_does_not_keep_its_old_job(harness: StoreHarn
 
 
 async def test_retention_counts_from_the_end(harness: StoreHarness) -> None:
-    """SPEC 2.5 Retention: after completed_at."""
     job = await running_job(harness.store, timeouts=LONG)
     harness.clock.advance(20 * DAY)
     await settle(harness.store, job)
@@ -127,7 +123,7 @@ async def test_retention_counts_from_the_end(harness: StoreHarness) -> None:
 
 
 async def test_a_replayed_job_is_kept(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: its retention counts from its next end."""
+    """Its retention counts from its next end."""
     job_id = await job_in_state(harness.store, State.FAILED, queue="mine", timeouts=LONG)
     harness.clock.advance(29 * DAY)
     await replay_one(harness.store, job_id)
@@ -142,7 +138,7 @@ async def test_a_replayed_job_is_kept(harness: StoreHarness) -> None:
 
 
 async def test_a_dead_job_keeps_what_it_would_read_if_it_was_replayed(harness: StoreHarness) -> None:
-    """SPEC 2.4: a dependent can read what it waited for; also one that is replayed after their retention."""
+    """Also where the retention of those results is over."""
     worker = await register(harness.store)
     parts = [await running_job(harness.store, worker=worker, timeouts=LONG) for _ in range(2)]
     dependencies = after(*(part.id for part in parts), kind=DependencyKind.FAN_IN)
@@ -165,7 +161,7 @@ async def test_a_dead_job_keeps_what_it_would_read_if_it_was_replayed(harness: S
 
 @pytest.mark.parametrize("state", [State.FAILED, State.DEAD_LETTER])
 async def test_what_a_dead_job_waited_for_goes_after_it(harness: StoreHarness, state: State) -> None:
-    """SPEC 2.5 Retention: a dead dependency and its dependent, which ended with it; the last first."""
+    """A dead dependency and the dependent that ended with it: the dependent goes first."""
     parent = await running_job(harness.store, timeouts=LONG, retry=Retry(max_attempts=1))
     cancelled = await submit_one(harness.store)
     child = await submit_one(harness.store, dependencies=after(parent.id), timeouts=LONG)

@@ -44,7 +44,6 @@ SHORT = Timeouts(visibility=10.0)
 
 
 async def test_an_ack_completes_the_job_and_keeps_its_result(harness: StoreHarness) -> None:
-    """D2 Ack; D1 section 2: result stored."""
     job = await running_job(harness.store)
     harness.clock.advance(1)
     result = b'{"text":"\xc3\xa4\x00\xff"}'
@@ -56,7 +55,7 @@ async def test_an_ack_completes_the_job_and_keeps_its_result(harness: StoreHarne
 
 
 async def test_a_batch_keeps_each_result_apart(harness: StoreHarness) -> None:
-    """D2 Ack, in batches: equal, empty, absent, binary and large results beside one whose lease is stale."""
+    """Equal, empty, absent, binary and large results beside one whose lease is stale."""
     results = [b"1", None, b"", b"x" * 100_000, b"\x00\xff", b"1", b"y" * 65_537, b"last"]
     worker = await register(harness.store)
     ids = await submit_jobs(harness.store, *(new_job() for _ in range(len(results) + 1)))
@@ -72,7 +71,6 @@ async def test_a_batch_keeps_each_result_apart(harness: StoreHarness) -> None:
 
 
 async def test_a_result_may_be_nothing(harness: StoreHarness) -> None:
-    """D1 section 2."""
     for result in (None, b"", b"x" * limits.DEFAULT_RESULT_BYTES):
         job = await running_job(harness.store)
         await settle(harness.store, job, Completed(result))
@@ -80,7 +78,7 @@ async def test_a_result_may_be_nothing(harness: StoreHarness) -> None:
 
 
 async def test_a_permanent_failure_is_not_retried(harness: StoreHarness) -> None:
-    """D1 section 8: PERMANENT, no retry. SPEC 1 Exhausted retries: FAILED."""
+    """It ends in FAILED, not in DEAD_LETTER."""
     job = await running_job(harness.store)
     assert await settle(harness.store, job, Failed(PERMANENT, retry_in_seconds=1.0)) is State.FAILED
     read = await read_one(harness.store, job.id)
@@ -89,7 +87,7 @@ async def test_a_permanent_failure_is_not_retried(harness: StoreHarness) -> None
 
 @pytest.mark.parametrize("category", [Category.TEMPORARY, Category.TIMEOUT, Category.SYSTEM])
 async def test_a_retriable_failure_waits_for_its_backoff(harness: StoreHarness, category: Category) -> None:
-    """D1 sections 5 and 8; D2 Nack: not claimable until its time has passed."""
+    """It cannot be claimed before that."""
     job = await running_job(harness.store)
     harness.clock.advance(1)
     outcome = Failed(Failure(category=category), retry_in_seconds=2.5)
@@ -106,14 +104,14 @@ async def test_a_retriable_failure_waits_for_its_backoff(harness: StoreHarness, 
 
 
 async def test_a_category_that_the_job_does_not_retry_goes_to_the_dead_letters(harness: StoreHarness) -> None:
-    """SPEC 2.5 Failures: Retry(on=…) says which categories are retried."""
+    """``Retry(on=…)`` says which categories are retried."""
     job = await running_job(harness.store)
     assert await settle(harness.store, job, GIVE_UP) is State.DEAD_LETTER
     assert (await read_one(harness.store, job.id)).failure == TEMPORARY
 
 
 async def test_a_job_is_tried_at_most_max_attempts_times(harness: StoreHarness) -> None:
-    """D2 invariant 3; D1 section 5: including the initial one. SPEC 1: D2's three retries are four attempts."""
+    """The first attempt counts: three retries are four attempts."""
     job_id = await submit_one(harness.store, retry=Retry(max_attempts=4))
     worker = await register(harness.store)
     states = []
@@ -128,7 +126,7 @@ async def test_a_job_is_tried_at_most_max_attempts_times(harness: StoreHarness) 
 
 
 async def test_spent_attempts_are_kept_and_linked(harness: StoreHarness) -> None:
-    """D1 section 7: Attempt Number, Previous Attempt ID. SPEC 2.2. D6."""
+    """D6: each attempt names the one before it."""
     job_id = await submit_one(harness.store)
     jobs = []
     for name in ("one", "two", "three"):
@@ -155,7 +153,7 @@ async def test_spent_attempts_are_kept_and_linked(harness: StoreHarness) -> None
 
 
 async def test_text_of_an_error_that_a_database_cannot_store_is_replaced(harness: StoreHarness) -> None:
-    """SPEC 3.4: nothing is dropped silently, an error's text least of all."""
+    """Nothing is dropped silently, an error's text least of all."""
     job = await running_job(harness.store)
     text = "bad \0 and \ud800 and \U0001f600"
     failure = Failure(category=Category.PERMANENT, message=text, error_type=text, code=text, trace=text)
@@ -177,7 +175,7 @@ async def test_long_text_of_an_error_is_cut_and_the_end_of_its_trace_kept(harnes
 
 
 async def test_a_hand_back_does_not_spend_the_attempt(harness: StoreHarness) -> None:
-    """SPEC 2.1: the attempt is not spent; the lease version never goes back. D2."""
+    """D2: the lease version never goes back."""
     worker = await register(harness.store)
     job_id = await submit_one(harness.store, retry=Retry(max_attempts=1))
     for version in range(1, 4):
@@ -190,7 +188,7 @@ async def test_a_hand_back_does_not_spend_the_attempt(harness: StoreHarness) -> 
 
 
 async def test_a_type_unknown_here_is_due_again_after_a_while(harness: StoreHarness) -> None:
-    """SPEC 2.5 Unknown type: handed back, due in 30 s, no attempt spent."""
+    """Handed back, due in 30 s, no attempt spent."""
     job = await running_job(harness.store)
     assert await settle(harness.store, job, HandedBack(limits.UNKNOWN_TYPE_DELAY_SECONDS)) is State.DELAYED
     read = await read_one(harness.store, job.id)
@@ -202,7 +200,7 @@ async def test_a_type_unknown_here_is_due_again_after_a_while(harness: StoreHarn
 
 
 async def test_a_settle_after_expiry_but_before_reclaim_is_accepted(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends: it is valid until its token is replaced or cleared."""
+    """A lease is valid until its token is replaced or cleared."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(3600)
     assert await settle(harness.store, job) is State.COMPLETED
@@ -212,7 +210,7 @@ async def test_a_settle_after_expiry_but_before_reclaim_is_accepted(harness: Sto
 
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, HANDED_BACK, Stopped()], ids=lambda o: type(o).__name__)
 async def test_a_stale_lease_cannot_settle_a_job(harness: StoreHarness, outcome: Outcome) -> None:
-    """P2; D2 Fencing: prevents delayed acks and nacks from corrupting newer claims."""
+    """P2: a delayed ack or nack must not touch a newer claim."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -241,7 +239,7 @@ async def test_the_owner_alone_does_not_make_a_lease(harness: StoreHarness) -> N
 
 
 async def test_a_stale_lease_does_not_fail_its_neighbours(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches: settle answers per item."""
+    """Settle answers per item."""
     worker = await register(harness.store)
     first, second, third, fourth = [await running_job(harness.store, worker=worker) for _ in range(4)]
     gone = replace(first.lease, job_id=uuid4(), seq=first.lease.seq + 1_000_000)
@@ -264,7 +262,7 @@ async def test_a_stale_lease_does_not_fail_its_neighbours(harness: StoreHarness)
 
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, GIVE_UP], ids=["ack", "retry", "fail", "give up"])
 async def test_a_repeated_settle_is_answered_as_a_repeat(harness: StoreHarness, outcome: Outcome) -> None:
-    """P4; SPEC 2.5 Lost answers: the holder learns that its outcome is the one that counts."""
+    """P4: the holder learns that its outcome is the one that counts."""
     job = await running_job(harness.store)
     state = await settle(harness.store, job, outcome)
     before = await snapshot(harness.store)
@@ -305,7 +303,7 @@ async def test_one_lease_settled_twice_in_one_call_counts_once(harness: StoreHar
 
 @pytest.mark.parametrize("is_stale_first", [True, False])
 async def test_a_stale_lease_beside_the_valid_one_of_the_same_job(harness: StoreHarness, is_stale_first: bool) -> None:
-    """SPEC 2.5 Fencing; P2: whatever the order, the valid one settles, and neighbours in any order with it."""
+    """P2: whatever the order, the valid one settles, and neighbours in any order with it."""
     worker = await register(harness.store)
     await submit_jobs(harness.store, *(new_job() for _ in range(4)))
     jobs = await claim(harness.store, worker)
@@ -334,7 +332,6 @@ async def test_a_holder_cannot_cancel_what_nobody_asked_to_cancel(harness: Store
 
 
 async def test_the_newest_progress_is_written_with_the_settle(harness: StoreHarness) -> None:
-    """SPEC 2.5 Progress: always with the settle."""
     for outcome in (COMPLETED, RETRY, FAIL, HANDED_BACK):
         job = await running_job(harness.store)
         await settle_answer(harness.store, job, outcome, progress=Progress(percent=70.5, message="nearly"))

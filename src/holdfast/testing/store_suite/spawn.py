@@ -1,4 +1,4 @@
-"""Spawn: children that exist if, and only if, their parent completed (SPEC 2.5 Spawn)."""
+"""Spawn: children that exist if, and only if, their parent completed."""
 
 from holdfast.core.commands import Completed, NewJob, Settled, Settlement
 from holdfast.core.dependencies import DependencyKind
@@ -43,7 +43,7 @@ async def run(store: Store, queue: str) -> None:
 
 
 async def test_children_appear_with_their_parents_completion(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn: inserted in the transaction that settles the parent COMPLETED. Depth: parent's + 1."""
+    """In the transaction that settles the parent COMPLETED; one deeper than the parent."""
     grandparent, parent_id = await submit_chain(harness.store, 2, queue="chain")
     await run(harness.store, "chain")
     parent = await claim_one(harness.store, await register(harness.store), queues=("chain",))
@@ -58,7 +58,6 @@ async def test_children_appear_with_their_parents_completion(harness: StoreHarne
 
 
 async def test_a_stale_attempt_spawns_nothing(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn."""
     parent = await running_job(harness.store, timeouts=Timeouts(visibility=10.0))
     harness.clock.advance(10)
     await tick(harness.store)
@@ -77,7 +76,7 @@ async def test_a_repeated_settle_spawns_once(harness: StoreHarness) -> None:
 
 
 async def test_bad_children_refuse_the_settle_and_nothing_else(harness: StoreHarness) -> None:
-    """P5; SPEC 2.5 Batches: one bad item refuses all; a neighbour is settled."""
+    """P5: one bad child refuses all of its parent's; a neighbour is settled."""
     parent, neighbour = [await running_job(harness.store) for _ in range(2)]
     bad = (new_job(), new_job(type=""), new_job(delay_seconds=-1.0))
     answers = await harness.store.settle(
@@ -96,7 +95,7 @@ async def test_bad_children_refuse_the_settle_and_nothing_else(harness: StoreHar
 
 
 async def test_children_may_not_go_deeper_than_the_limit(harness: StoreHarness) -> None:
-    """D1 section 6: bounded depth, for a job that spawns its like without end."""
+    """So that a job that spawns its like does not go on without end."""
     ids = await submit_chain(harness.store, 101, queue="chain")
     worker = await register(harness.store)
     for _ in range(100):
@@ -110,14 +109,14 @@ async def test_children_may_not_go_deeper_than_the_limit(harness: StoreHarness) 
 
 
 async def test_a_child_with_a_key_is_made_once(harness: StoreHarness) -> None:
-    """SPEC 2.5 Idempotency: two parents, one child."""
+    """Two parents, one child."""
     for _ in range(2):
         await spawn(harness.store, await running_job(harness.store), new_job(queue="children", key="k"))
     assert await read_counts(harness.store, "children") == {State.SCHEDULED: 1}
 
 
 async def test_children_may_wait_for_each_other(harness: StoreHarness) -> None:
-    """SPEC 4.1: a running job spawns a workflow."""
+    """A running job spawns a workflow."""
     parent = await running_job(harness.store)
     first = new_job()
     second = new_job(dependencies=after(first.id))
@@ -128,7 +127,7 @@ async def test_children_may_wait_for_each_other(harness: StoreHarness) -> None:
 
 
 async def test_a_child_may_wait_for_its_own_parent(harness: StoreHarness) -> None:
-    """D1 section 6 FAN_OUT: its parent completes in the same transaction, so it runs at once."""
+    """The parent completes in the same transaction, so the child runs at once."""
     parent = await running_job(harness.store)
     children = [new_job(dependencies=after(parent.id, kind=kind)) for kind in DependencyKind]
     await spawn(harness.store, parent, *children)
@@ -153,7 +152,7 @@ async def test_a_child_may_wait_for_a_job_that_is_settled_in_the_same_call(harne
 
 
 async def test_fan_in_on_a_spawner_waits_for_its_children(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn: fan_in on a spawner waits for it and its children."""
+    """For the spawner and for all of them."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=FAN_IN))
     plain = await submit_one(harness.store, dependencies=after(parent.id))
@@ -167,7 +166,6 @@ async def test_fan_in_on_a_spawner_waits_for_its_children(harness: StoreHarness)
 
 
 async def test_fan_in_on_a_spawner_without_children_runs_at_once(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn: with none it runs at once."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=FAN_IN))
     await settle(harness.store, parent)
@@ -175,7 +173,6 @@ async def test_fan_in_on_a_spawner_without_children_runs_at_once(harness: StoreH
 
 
 async def test_fan_in_submitted_after_the_spawn_waits_for_the_children_too(harness: StoreHarness) -> None:
-    """SPEC 2.5 Spawn; Dependencies: one already terminal counts as just ended."""
     parent = await running_job(harness.store)
     await spawn(harness.store, parent, new_job(queue="a"), new_job(queue="b"))
     await run(harness.store, "a")
@@ -186,7 +183,7 @@ async def test_fan_in_submitted_after_the_spawn_waits_for_the_children_too(harne
 
 
 async def test_fan_in_ends_with_a_child_that_fails(harness: StoreHarness) -> None:
-    """G3; D1 section 6."""
+    """G3."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=FAN_IN))
     child = new_job(queue="children")

@@ -38,7 +38,6 @@ from holdfast.testing.invariants import snapshot
 
 
 async def test_a_plain_job_is_scheduled_at_once(harness: StoreHarness) -> None:
-    """D1 section 2: immediate execution requested, no delay. SPEC 2.1."""
     job = await read_one(harness.store, await submit_one(harness.store))
     now = harness.clock.now()
     assert (job.state, job.attempt, job.replays, job.depth) == (State.SCHEDULED, 0, 0, 0)
@@ -47,14 +46,13 @@ async def test_a_plain_job_is_scheduled_at_once(harness: StoreHarness) -> None:
 
 
 async def test_the_store_keeps_the_id_that_it_was_given(harness: StoreHarness) -> None:
-    """D1 section 1; SPEC 2.5 Lost answers: the UUID is made before the first try."""
+    """The caller makes it before the first try, so that a repeat names the same job."""
     job_id = uuid4()
     assert await submit_one(harness.store, id=job_id) == job_id
     assert (await read_one(harness.store, job_id)).id == job_id
 
 
 async def test_everything_given_at_submit_can_be_read(harness: StoreHarness) -> None:
-    """D1 section 10; SPEC 2.2."""
     now = harness.clock.now()
     retry = Retry(
         max_attempts=7,
@@ -86,8 +84,7 @@ async def test_everything_given_at_submit_can_be_read(harness: StoreHarness) -> 
     assert job.lifetime_ends_at == now + timedelta(seconds=5678)
 
 
-async def test_defaults_are_those_of_the_specification(harness: StoreHarness) -> None:
-    """D1 sections 3 to 5; SPEC 1."""
+async def test_a_job_without_options_has_the_defaults(harness: StoreHarness) -> None:
     job = await read_one(harness.store, await submit_one(harness.store))
     assert (job.queue, job.priority, job.retry.max_attempts) == ("default", Priority.NORMAL, 3)
     assert job.timeouts == Timeouts(execution=1800.0, visibility=300.0, lifetime=7 * 24 * 3600.0)
@@ -96,7 +93,7 @@ async def test_defaults_are_those_of_the_specification(harness: StoreHarness) ->
 
 
 async def test_a_payload_comes_back_byte_for_byte(harness: StoreHarness) -> None:
-    """D1 section 9: JSON or binary, immutable; the system does not interpret it."""
+    """JSON or binary: no store interprets it."""
     payloads = [
         Payload.of_json_text(b'{ "b" : 1.0,\n "a": [null, 1e2, "\\u0000 \\ud800"] }'),
         Payload.of_json_text(b"17"),
@@ -112,14 +109,13 @@ async def test_a_payload_comes_back_byte_for_byte(harness: StoreHarness) -> None
 
 
 async def test_a_payload_may_be_as_large_as_the_limit(harness: StoreHarness) -> None:
-    """D1 section 9: 1 MB by default."""
+    """1 MB by default."""
     payload = Payload.of_bytes(b"x" * limits.DEFAULT_PAYLOAD_BYTES)
     job_id = await submit_one(harness.store, payload=payload)
     assert (await read_one(harness.store, job_id)).payload == payload
 
 
 async def test_a_delayed_job_waits_for_its_time(harness: StoreHarness) -> None:
-    """D1 section 2: PENDING to DELAYED."""
     job_id = await submit_one(harness.store, delay_seconds=60.0)
     job = await read_one(harness.store, job_id)
     assert (job.state, job.due_at) == (State.DELAYED, harness.clock.now() + timedelta(seconds=60))
@@ -134,14 +130,13 @@ async def test_a_delayed_job_waits_for_its_time(harness: StoreHarness) -> None:
 
 
 async def test_a_time_that_has_passed_means_at_once(harness: StoreHarness) -> None:
-    """D1 section 2."""
     now = harness.clock.now()
     for run_at in (now, now - timedelta(days=1)):
         assert await read_state(harness.store, await submit_one(harness.store, run_at=run_at)) is State.SCHEDULED
 
 
 async def test_a_repeated_submit_makes_one_job(harness: StoreHarness) -> None:
-    """P4; SPEC 2.5 Lost answers."""
+    """P4."""
     jobs = (new_job(), new_job(key="k"), new_job(delay_seconds=5.0))
     first = await submit_jobs(harness.store, *jobs)
     before = await snapshot(harness.store)
@@ -151,7 +146,7 @@ async def test_a_repeated_submit_makes_one_job(harness: StoreHarness) -> None:
 
 
 async def test_a_repeated_submit_does_not_disturb_a_job_that_went_on(harness: StoreHarness) -> None:
-    """P4; SPEC 2.5 Lost answers."""
+    """P4."""
     job = new_job(key="k")
     await submit_jobs(harness.store, job)
     await claim_one(harness.store, await register(harness.store))
@@ -169,7 +164,6 @@ async def test_the_same_submit_twice_in_one_call_makes_one_job(harness: StoreHar
 
 
 async def test_a_batch_is_refused_as_a_whole_and_every_fault_is_named(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches."""
     before = await snapshot(harness.store)
     unknown = uuid4()
     answer = await submit_answer(
@@ -187,7 +181,6 @@ async def test_a_batch_is_refused_as_a_whole_and_every_fault_is_named(harness: S
 
 
 async def test_submits_that_share_a_call_are_independent(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches: submits that merely share a statement."""
     good, bad, lost, also_good = new_job(), new_job(type=""), new_job(dependencies=after(uuid4())), new_job(key="k")
     answers = await harness.store.submit([Submit(jobs=(job,)) for job in (good, bad, lost, also_good)])
     assert answers[0] == (Submitted(good.id),)
@@ -199,7 +192,7 @@ async def test_submits_that_share_a_call_are_independent(harness: StoreHarness) 
 
 
 async def test_a_submit_may_wait_for_a_job_of_another_submit_of_its_call(harness: StoreHarness) -> None:
-    """SPEC 2.5 Batches; G6: and is told when that job ends."""
+    """G6: it is told when that job ends."""
     first, second = new_job(), new_job()
     waiting = new_job(queue="later", dependencies=after(first.id, second.id))
     answers = await harness.store.submit([Submit(jobs=(first, second)), Submit(jobs=(waiting,))])
@@ -211,7 +204,6 @@ async def test_a_submit_may_wait_for_a_job_of_another_submit_of_its_call(harness
 
 
 async def test_a_large_batch_is_accepted_in_its_order(harness: StoreHarness) -> None:
-    """SPEC 6; D1 section 3 rule 2."""
     jobs = [new_job() for _ in range(2000)]
     await submit_jobs(harness.store, *jobs)
     assert await read_counts(harness.store) == {State.SCHEDULED: 2000}
@@ -220,7 +212,7 @@ async def test_a_large_batch_is_accepted_in_its_order(harness: StoreHarness) -> 
 
 
 async def test_a_mixed_batch_keeps_its_order(harness: StoreHarness) -> None:
-    """D1 section 3 rule 2: whichever path inside the store each job takes."""
+    """Whichever path inside the store each job takes."""
     jobs = [new_job(key=f"k{n}" if n % 2 else None, tags={"n": str(n)}) for n in range(10)]
     jobs.append(new_job(queue="other", dependencies=after(jobs[0].id)))
     await submit_jobs(harness.store, *jobs)
@@ -292,7 +284,7 @@ def in_parts(*parts: Sequence[NewJob]) -> JobsInParts:
 
 
 async def test_jobs_in_parts_are_kept_as_a_whole(harness: StoreHarness) -> None:
-    """SPEC 2.4: whole submits, in the order given, also where they are made while they are written."""
+    """Whole submits, in the order given, also where they are made while they are written."""
     alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(n) for n in range(3)])
     parts = (alike, [new_job(type="other"), new_job(delay_seconds=60.0)], [new_job()])
     jobs = in_parts(*parts)

@@ -34,7 +34,6 @@ SHORT = Timeouts(visibility=10.0)
 
 
 async def test_an_expired_lease_is_reclaimed(harness: StoreHarness) -> None:
-    """D1 section 4: orphan recovery. D2 invariant 4. SPEC 2.1 reclaim."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(9.999)
     await tick(harness.store)
@@ -48,7 +47,7 @@ async def test_an_expired_lease_is_reclaimed(harness: StoreHarness) -> None:
 
 
 async def test_a_reclaimed_job_runs_again_under_a_new_lease(harness: StoreHarness) -> None:
-    """D2 Lease Expiry and Reclaim; D1: at least once."""
+    """A job runs at least once."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -59,7 +58,7 @@ async def test_a_reclaimed_job_runs_again_under_a_new_lease(harness: StoreHarnes
 
 
 async def test_a_reclaim_spends_the_attempt_and_says_why(harness: StoreHarness) -> None:
-    """SPEC 2.1: else DEAD_LETTER, category SYSTEM. D6."""
+    """D6: with none left the job goes to DEAD_LETTER, category SYSTEM."""
     job = await running_job(harness.store, timeouts=SHORT, retry=Retry(max_attempts=1))
     harness.clock.advance(10)
     await tick(harness.store)
@@ -74,7 +73,7 @@ async def test_a_reclaim_spends_the_attempt_and_says_why(harness: StoreHarness) 
 
 
 async def test_reclaims_are_bounded_by_the_attempts(harness: StoreHarness) -> None:
-    """D2 invariant 3: also for a job that kills every worker it meets."""
+    """Also for a job that kills every worker it meets."""
     worker = await register(harness.store)
     job_id = await submit_one(harness.store, timeouts=SHORT)
     for _ in range(3):
@@ -88,7 +87,7 @@ async def test_reclaims_are_bounded_by_the_attempts(harness: StoreHarness) -> No
 
 @pytest.mark.parametrize("state", LIVE)
 async def test_a_lifetime_ends_every_live_state(harness: StoreHarness, state: State) -> None:
-    """D1 section 4: forcibly moved to DEAD_LETTER regardless of state. SPEC 2.5 Lifetime. D5."""
+    """D5."""
     delay = 99.0 if state is State.DELAYED else 0.0
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(lifetime=100.0), delay_seconds=delay)
     harness.clock.advance(98)
@@ -103,7 +102,7 @@ async def test_a_lifetime_ends_every_live_state(harness: StoreHarness, state: St
 
 
 async def test_the_end_of_a_lifetime_voids_the_token(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lifetime: DEAD_LETTER, token void, handler told."""
+    """The handler is told with the next heartbeat."""
     job = await running_job(harness.store, timeouts=Timeouts(lifetime=100.0), retry=Retry(max_attempts=10))
     harness.clock.advance(50)
     await harness.store.extend([job.lease])
@@ -116,14 +115,14 @@ async def test_the_end_of_a_lifetime_voids_the_token(harness: StoreHarness) -> N
 
 
 async def test_an_ack_at_the_end_of_the_lifetime_is_accepted_before_tick(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends: it is valid until its token is replaced or cleared."""
+    """A lease is valid until its token is replaced or cleared."""
     job = await running_job(harness.store, timeouts=Timeouts(lifetime=100.0))
     harness.clock.advance(200)
     assert await settle(harness.store, job) is State.COMPLETED
 
 
 async def test_a_job_due_after_the_end_of_its_lifetime_does_not_run(harness: StoreHarness) -> None:
-    """D1 section 4: a backoff may reach behind it; and a delay may end when the lifetime does."""
+    """A backoff may end after the lifetime, a delay together with it."""
     retrying = await job_in_state(harness.store, State.RETRYING, timeouts=Timeouts(lifetime=30.0))
     delayed = await submit_one(harness.store, delay_seconds=30.0, timeouts=Timeouts(lifetime=30.0))
     harness.clock.advance(100)
@@ -134,7 +133,7 @@ async def test_a_job_due_after_the_end_of_its_lifetime_does_not_run(harness: Sto
 
 
 async def test_tick_works_in_batches_and_says_that_there_is_more(harness: StoreHarness) -> None:
-    """Tick: a batch was full, tick again at once. SPEC 5: cheap when there is nothing to do."""
+    """A batch was full: the caller ticks again at once."""
     await submit_jobs(harness.store, *(new_job(delay_seconds=1.0) for _ in range(25)))
     harness.clock.advance(1)
     reports = await tick(harness.store, batch=10)
@@ -146,7 +145,6 @@ async def test_tick_works_in_batches_and_says_that_there_is_more(harness: StoreH
 
 
 async def test_small_batches_end_with_the_same_result(harness: StoreHarness) -> None:
-    """SPEC 5."""
     worker = await register(harness.store)
     await submit_jobs(harness.store, *(new_job(queue="leases", timeouts=SHORT) for _ in range(7)))
     await submit_jobs(harness.store, *(new_job(queue="lives", timeouts=Timeouts(lifetime=10.0)) for _ in range(7)))
@@ -181,7 +179,7 @@ async def test_a_tick_reports_what_it_did(harness: StoreHarness) -> None:
 
 
 async def test_timestamps_are_the_stores_clock_in_utc(harness: StoreHarness) -> None:
-    """P3; SPEC 2.2."""
+    """P3."""
     job_id = await job_in_state(harness.store, State.RUNNING)
     job = await read_one(harness.store, job_id)
     assert job.lease is not None

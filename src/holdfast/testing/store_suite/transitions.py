@@ -193,7 +193,6 @@ def test_every_row_of_the_table_has_a_driver() -> None:
 
 @pytest.mark.parametrize("row", TRANSITIONS, ids=lambda row: f"{row.source}-{row.target}-{row.trigger.name}")
 async def test_a_job_moves_along_the_row(harness: StoreHarness, row: Transition) -> None:
-    """SPEC 2.1; D1 section 2."""
     scene = await DRIVERS[key(row)](harness)
     (before,) = await harness.store.read([scene.job_id])
     assert (before.state if before else None) is row.source
@@ -207,7 +206,7 @@ async def test_a_job_moves_along_the_row(harness: StoreHarness, row: Transition)
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, HANDED_BACK, Stopped()], ids=lambda o: type(o).__name__)
 async def test_a_job_that_does_not_run_cannot_be_settled(harness: StoreHarness, state: State, outcome: Outcome) -> None:
-    """S2; D2 fencing: every write out of RUNNING needs a valid token."""
+    """S2: every write out of RUNNING needs a valid token."""
     job_id = await job_in_state(harness.store, state)
     running = await running_job(harness.store)
     job = await read_one(harness.store, job_id)
@@ -221,7 +220,7 @@ async def test_a_job_that_does_not_run_cannot_be_settled(harness: StoreHarness, 
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_cancel_of_an_ended_job_changes_nothing(harness: StoreHarness, state: State) -> None:
-    """S3; SPEC 2.5 Cancel: repeats are harmless."""
+    """S3."""
     job_id = await job_in_state(harness.store, state)
     before = await snapshot(harness.store)
     answer = await cancel_one(harness.store, job_id)
@@ -231,7 +230,7 @@ async def test_cancel_of_an_ended_job_changes_nothing(harness: StoreHarness, sta
 
 @pytest.mark.parametrize("state", [*LIVE, State.COMPLETED, State.CANCELLED])
 async def test_replay_of_a_job_that_is_not_dead_changes_nothing(harness: StoreHarness, state: State) -> None:
-    """S3; SPEC 2.5 Replay: in any other state it returns the job unchanged."""
+    """S3: it returns the job unchanged."""
     job_id = await job_in_state(harness.store, state)
     before = await snapshot(harness.store)
     answer = await replay_one(harness.store, job_id)
@@ -241,7 +240,7 @@ async def test_replay_of_a_job_that_is_not_dead_changes_nothing(harness: StoreHa
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.SCHEDULED])
 async def test_only_a_scheduled_job_can_be_claimed(harness: StoreHarness, state: State) -> None:
-    """S4; D2 Claim: the precondition is that the job is ready and its time has come."""
+    """S4."""
     job_id = await job_in_state(harness.store, state, queue="mine")
     worker = await register(harness.store)
     assert await claim(harness.store, worker, queues=("mine",)) == []
@@ -250,7 +249,7 @@ async def test_only_a_scheduled_job_can_be_claimed(harness: StoreHarness, state:
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_time_does_not_move_an_ended_job(harness: StoreHarness, state: State) -> None:
-    """S3; D2: successful jobs are never processed again."""
+    """S3."""
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(visibility=10.0, lifetime=100.0))
     before = await snapshot(harness.store)
     harness.clock.advance(3600.0)

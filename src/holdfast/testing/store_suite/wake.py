@@ -110,12 +110,12 @@ async def resuming(harness: StoreHarness) -> None:
     ids=lambda cause: cause.__name__,
 )
 async def test_a_waiter_is_woken(harness: StoreHarness, cause: Cause) -> None:
-    """SPEC 5: woken at once; polling only as a fallback."""
+    """It is woken at once; polling is only the fallback."""
     assert await is_woken(harness.store, harness, cause)
 
 
 async def test_a_waiter_of_another_store_is_woken(harness: StoreHarness) -> None:
-    """SPEC 5: LISTEN/NOTIFY, or whatever carries it between processes."""
+    """By NOTIFY, or whatever carries it between processes."""
     assert await is_woken(await harness.second_store(), harness, submitting)
 
 
@@ -125,7 +125,6 @@ async def test_a_waiter_comes_back_in_time(harness: StoreHarness) -> None:
 
 
 async def test_many_wait_at_once(harness: StoreHarness) -> None:
-    """SPEC 5."""
     waiters = [asyncio.create_task(harness.store.wait(["q", "r"], timeout_seconds=0.2)) for _ in range(5)]
     await submitting(harness)
     await asyncio.wait_for(asyncio.gather(*waiters), LONG_SECONDS)

@@ -1,4 +1,4 @@
-"""Why: what is said of a job agrees with what claims do (SPEC 4.2: from the same predicates as the claim)."""
+"""Why: what is said of a job agrees with what claims do, since both ask the same predicates."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -184,7 +184,6 @@ async def is_claimed(harness: StoreHarness, job_id: UUID, worker: UUID, **asked:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 async def test_a_job_is_called_claimable_if_and_only_if_a_claim_returns_it(harness: StoreHarness, name: str) -> None:
-    """SPEC 4.2."""
     job_id = await SITUATIONS[name](harness)
     facts = await gather(harness.store, job_id)
     worker = await register(harness.store)
@@ -193,7 +192,6 @@ async def test_a_job_is_called_claimable_if_and_only_if_a_claim_returns_it(harne
 
 @pytest.mark.parametrize("name", SITUATIONS)
 async def test_every_situation_is_told_in_one_sentence(harness: StoreHarness, name: str) -> None:
-    """SPEC 4.2."""
     job_id = await SITUATIONS[name](harness)
     for _ in range(2):
         said = await why(harness.store, job_id)
@@ -208,7 +206,7 @@ async def test_every_situation_is_told_in_one_sentence(harness: StoreHarness, na
 async def test_a_worker_is_said_to_serve_a_job_if_and_only_if_its_claim_returns_it(
     harness: StoreHarness, queues: tuple[str, ...], types: tuple[str, ...], is_lost: bool
 ) -> None:
-    """SPEC 4.2: what a worker registered with is what it claims with."""
+    """What a worker registered with is what it claims with."""
     worker = await register(harness.store, queues=queues, types=types)
     if is_lost:
         await pass_time(harness, 60)
@@ -230,7 +228,7 @@ async def test_nothing_can_be_said_of_a_job_that_is_not_there(harness: StoreHarn
 
 
 async def test_the_sentence_names_what_stands_in_the_way(harness: StoreHarness) -> None:
-    """SPEC 4.2: one thing after the other, until nothing does."""
+    """One thing after the other, until nothing does."""
     store = harness.store
     job_id = await submit_one(store, queue=QUEUE, type="resize", priority=Priority.BULK)
     assert "no worker is running" in (await why(store, job_id)).lower()
@@ -252,14 +250,13 @@ async def test_the_sentence_names_what_stands_in_the_way(harness: StoreHarness) 
 
 
 async def test_a_lost_worker_serves_nobody(harness: StoreHarness) -> None:
-    """SPEC 4.2: only live workers count."""
     await register(harness.store)
     await pass_time(harness, 60)
     assert "no worker is running" in (await why(harness.store, await submit_one(harness.store))).lower()
 
 
 async def test_a_job_that_waits_names_what_it_waits_for(harness: StoreHarness) -> None:
-    """SPEC 2.4: with the state that it is in."""
+    """With the state that it is in."""
     store = harness.store
     running = await running_job(store)
     others = [await submit_one(store, queue="other") for _ in range(2)]
@@ -275,7 +272,6 @@ async def test_a_job_that_waits_names_what_it_waits_for(harness: StoreHarness) -
 
 
 async def test_a_job_that_is_retried_names_its_last_error(harness: StoreHarness) -> None:
-    """SPEC 4.2."""
     await register(harness.store)
     job_id = await job_in_state(harness.store, State.RETRYING, retry=Retry(max_attempts=4))
     said = await why(harness.store, job_id)
@@ -284,7 +280,7 @@ async def test_a_job_that_is_retried_names_its_last_error(harness: StoreHarness)
 
 
 async def test_a_dead_job_says_how_it_comes_back(harness: StoreHarness) -> None:
-    """SPEC 2.5 Replay: by itself, or with what ended it."""
+    """By itself, or with what ended it."""
     failed = await job_in_state(harness.store, State.FAILED)
     assert f"holdfast replay {failed}" in await why(harness.store, failed)
     child = await submit_one(harness.store, dependencies=after(failed))

@@ -1,4 +1,4 @@
-"""Workers: registered, heard of, lost, back, gone (SPEC 1 Lease length; 2.5 Outages, Lost answers)."""
+"""Workers: registered, heard of, lost, back, gone."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -49,7 +49,6 @@ async def read_worker(harness: StoreHarness, worker: UUID) -> Worker:
 
 
 async def test_a_registered_worker_can_be_read(harness: StoreHarness) -> None:
-    """SPEC 2.5 Identity; 4.4 GET /v1/workers."""
     worker = await register(harness.store, "host-1 ä")
     now = harness.clock.now()
     assert await harness.store.read_workers() == [
@@ -83,7 +82,6 @@ async def test_a_worker_may_claim_what_it_did_not_say(harness: StoreHarness) -> 
 
 
 async def test_a_worker_is_seen_when_it_beats_and_its_jobs_are_counted(harness: StoreHarness) -> None:
-    """SPEC 1 Lease length: one statement carries liveness."""
     worker = await register(harness.store)
     jobs = [await running_job(harness.store, worker=worker) for _ in range(2)]
     harness.clock.advance(5)
@@ -96,7 +94,7 @@ async def test_a_worker_is_seen_when_it_beats_and_its_jobs_are_counted(harness: 
 
 
 async def test_a_heartbeat_keeps_leases_alive(harness: StoreHarness) -> None:
-    """D2 Lease Extension; SPEC 1: extended by heartbeat at a third of the visibility timeout."""
+    """It extends them when a third of their length has passed."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=12.0))
     await pass_time_with(harness, 60, worker, job)
@@ -109,7 +107,7 @@ async def test_a_heartbeat_keeps_leases_alive(harness: StoreHarness) -> None:
 
 
 async def test_a_heartbeat_keeps_only_the_leases_that_it_names(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers: leases in the worker's name that it does not know are handed back."""
+    """Leases in the worker's name that it does not know are handed back."""
     worker = await register(harness.store)
     known, unknown = [await running_job(harness.store, worker=worker) for _ in range(2)]
     answer = await beat(harness, worker, known)
@@ -134,7 +132,7 @@ async def test_a_heartbeat_leaves_claims_in_flight_alone(harness: StoreHarness) 
 
 
 async def test_a_heartbeat_hands_nothing_of_others_back(harness: StoreHarness) -> None:
-    """SPEC 2.5 Lost answers: only leases in its own name."""
+    """Only leases in its own name."""
     mine, other = [await register(harness.store, name) for name in ("mine", "other")]
     job = await running_job(harness.store, worker=other)
     assert (await beat(harness, mine)).handed_back == 0
@@ -142,7 +140,6 @@ async def test_a_heartbeat_hands_nothing_of_others_back(harness: StoreHarness) -
 
 
 async def test_a_cancelled_job_that_nobody_knows_ends_when_it_is_handed_back(harness: StoreHarness) -> None:
-    """SPEC 2.5 Cancel: hand-back ends in CANCELLED."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     await cancel_one(harness.store, job.id)
@@ -151,7 +148,7 @@ async def test_a_cancelled_job_that_nobody_knows_ends_when_it_is_handed_back(har
 
 
 async def test_a_heartbeat_names_the_leases_that_are_lost(harness: StoreHarness) -> None:
-    """SPEC 2.5 When a lease ends: the holder is told. D2 Fencing."""
+    """So that the worker ends their handlers."""
     worker = await register(harness.store)
     expired = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
     overaged = await running_job(harness.store, worker=worker, timeouts=Timeouts(lifetime=10.0))
@@ -168,7 +165,7 @@ async def test_a_heartbeat_names_the_leases_that_are_lost(harness: StoreHarness)
 
 
 async def test_a_heartbeat_with_a_stale_lease_does_not_touch_the_newer_one(harness: StoreHarness) -> None:
-    """P2; D2 Fencing: neither extended, nor does its cancel request reach the wrong holder."""
+    """P2: it does not extend the newer one, and its cancel request does not reach the wrong holder."""
     worker, other = await register(harness.store), await register(harness.store)
     stale = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
     harness.clock.advance(10)
@@ -182,7 +179,7 @@ async def test_a_heartbeat_with_a_stale_lease_does_not_touch_the_newer_one(harne
 
 
 async def test_a_silent_worker_is_lost_and_its_jobs_reclaimed(harness: StoreHarness) -> None:
-    """SPEC 1 Lease length: reclaimed after the worker timeout, without waiting for the lease. D2 Worker Crash."""
+    """After the worker timeout, without waiting for the leases to expire."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     await pass_time_with(harness, 30, worker, job)
@@ -209,7 +206,7 @@ async def test_the_worker_timeout_can_be_set(harness: StoreHarness) -> None:
 
 
 async def test_a_lost_workers_last_attempt_goes_to_the_dead_letters(harness: StoreHarness) -> None:
-    """SPEC 2.1: reclaim, else DEAD_LETTER, category SYSTEM."""
+    """With category SYSTEM."""
     job = await running_job(harness.store, retry=Retry(max_attempts=1))
     await pass_time(harness, 60)
     read = await read_one(harness.store, job.id)
@@ -243,7 +240,7 @@ async def test_a_worker_nobody_registered_is_not_known(harness: StoreHarness) ->
 
 
 async def test_a_gap_between_ticks_proves_nothing(harness: StoreHarness) -> None:
-    """SPEC 2.5 Outages: after a gap longer than half the worker timeout, reclaim waits one full timeout more."""
+    """After a gap longer than half the worker timeout, reclaim waits for one full timeout more."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     await pass_time_with(harness, 30, worker, job)
@@ -258,7 +255,7 @@ async def test_a_gap_between_ticks_proves_nothing(harness: StoreHarness) -> None
 
 @pytest.mark.parametrize("sign", ["heartbeat", "register"])
 async def test_who_is_heard_first_after_a_gap_does_not_hide_it(harness: StoreHarness, sign: str) -> None:
-    """SPEC 2.5 Outages: all were cut off, and one of them is back a moment before the others."""
+    """All were cut off, and one of them is back a moment before the others."""
     early, late = await register(harness.store), await register(harness.store)
     job = await running_job(harness.store, worker=late)
     for _ in range(6):
@@ -275,7 +272,7 @@ async def test_who_is_heard_first_after_a_gap_does_not_hide_it(harness: StoreHar
 
 
 async def test_a_worker_that_stays_silent_after_a_gap_is_lost(harness: StoreHarness) -> None:
-    """SPEC 2.5 Outages: one full worker timeout more, and no longer."""
+    """One full worker timeout more, and no longer."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     await pass_time_with(harness, 30, worker, job)
@@ -286,7 +283,6 @@ async def test_a_worker_that_stays_silent_after_a_gap_is_lost(harness: StoreHarn
 
 
 async def test_the_first_tick_of_all_proves_nothing(harness: StoreHarness) -> None:
-    """SPEC 2.5 Outages."""
     job = await running_job(harness.store)
     harness.clock.advance(60)
     await tick(harness.store)
@@ -294,7 +290,7 @@ async def test_the_first_tick_of_all_proves_nothing(harness: StoreHarness) -> No
 
 
 async def test_an_expired_lease_is_reclaimed_even_after_a_gap(harness: StoreHarness) -> None:
-    """D2 invariant 4: leases have a time of their own."""
+    """A lease has a time of its own."""
     job = await running_job(harness.store, timeouts=Timeouts(visibility=30.0))
     harness.clock.advance(60)
     await tick(harness.store)
@@ -318,7 +314,7 @@ async def test_a_worker_that_leaves_hands_its_jobs_back(harness: StoreHarness) -
 
 
 async def test_leases_of_a_worker_that_is_not_there_are_reclaimed_within_a_minute(harness: StoreHarness) -> None:
-    """SPEC 2.5 Liveness: RUNNING is found from the lease, not through its worker's row; and not only when it ends."""
+    """They are found by the lease, not by the worker's row; and not only when it expires."""
     worker, other = await register(harness.store), await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     kept = await running_job(harness.store, worker=other)
@@ -331,7 +327,7 @@ async def test_leases_of_a_worker_that_is_not_there_are_reclaimed_within_a_minut
 
 
 async def test_leases_of_a_worker_that_is_not_there_end_in_time(harness: StoreHarness) -> None:
-    """SPEC 2.5 Liveness: by expiry, by lifetime and by cancel, found by whichever process ticks."""
+    """By expiry, by lifetime and by cancel, found by whichever process ticks."""
     worker = await register(harness.store)
     expiring = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
     overaged = await running_job(harness.store, worker=worker, timeouts=Timeouts(lifetime=10.0))
