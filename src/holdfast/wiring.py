@@ -147,17 +147,15 @@ def migration_sql(url: str) -> str:
 async def upgrade(url: str, say: Callable[[str], None]) -> tuple[str, str]:
     """Bring PostgreSQL's tables to this version; the schema and the version that they are at."""
     require_postgres()
-    from holdfast.stores.postgres import migrate, version
+    from holdfast.stores.postgres import migrate
 
     plain, options = split_options(url)
     schema = options.get("schema", DEFAULT_SCHEMA)
-    await migrate.upgrade(plain, schema=schema, say=say)
-    return schema, version.head()
+    return schema, await migrate.upgrade(plain, schema=schema, say=say)
 
 
 def require_postgres() -> None:
-    # Not imported: a store has no use for Alembic, and it is large.
-    if find_spec("asyncpg") is None or find_spec("alembic") is None:
+    if find_spec("asyncpg") is None:
         raise ConfigError("postgresql:// needs more packages; run: pip install 'holdfast[postgres]'")
 
 

@@ -118,11 +118,8 @@ def test_a_refusal_does_not_show_the_password() -> None:
     assert "root:***@localhost" in str(refused.value)
 
 
-@pytest.mark.parametrize("missing", ["asyncpg", "alembic"])
-def test_a_missing_package_is_named_with_the_command_to_install_it(
-    missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
+def test_a_missing_package_is_named_with_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
     with pytest.raises(ConfigError, match=r"pip install 'holdfast\[postgres\]'"):
         create_store("postgresql://localhost/app")
 
@@ -133,7 +130,7 @@ def test_a_store_that_needs_no_package_imports_none(url: str) -> None:
 import sys
 from holdfast.wiring import create_store
 create_store({url!r})
-print(sorted(name for name in ("asyncpg", "alembic", "sqlalchemy", "psycopg") if name in sys.modules))
+print(sorted(name for name in ("asyncpg", "sqlalchemy", "psycopg") if name in sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -87,7 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     unblock_output()
     configure(service="durable", is_text=arguments.log == "text")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     # Not uvloop's: grpc.aio has a poller of its own, made for asyncio's.
     return asyncio.run(_serve(arguments))
 

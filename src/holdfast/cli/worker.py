@@ -124,8 +124,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _set_up_logging(*, is_text: bool) -> None:
     # Before the app is imported: one that sets up logging itself does so on top of this.
     handler = configure(service="worker", is_text=is_text)
-    # It speaks of itself when the version of the tables is looked up.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     if is_text and os.environ.get("NO_COLOR"):
         handler.setFormatter(TextFormatter())
 

@@ -44,7 +44,7 @@ def test_tables_of_another_version_are_reported(
 def test_a_newer_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = Database(f"sqlite:///{tmp_path / 'jobs.db'}")
     database.use(fill)
-    database.run("UPDATE holdfast_meta SET version = 1000")
+    database.run("UPDATE holdfast_meta SET version = 1000, compatible_since = 999")
     exit_code, found = examined(capsys, database.url)
     assert exit_code == WRONG
     assert "upgrade Holdfast" in found[Code.MIGRATIONS_PENDING]["what"]

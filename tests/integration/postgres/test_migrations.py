@@ -6,11 +6,10 @@ import sys
 from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
-from alembic.script import ScriptDirectory
 
 from holdfast.cli import main
 from holdfast.core.access import NewKey, Scope
@@ -21,13 +20,10 @@ from holdfast.core.priority import Priority
 from holdfast.core.states import TERMINAL, WAITING, State
 from holdfast.stores.postgres import PostgresStore, migrate, version
 from holdfast.testing.factories import (
-    after,
     job_in_state,
     new_job,
     read_one,
-    read_state,
     running_job,
-    settle,
     submit_one,
 )
 from tests.conftest import NewDatabase
@@ -137,7 +133,7 @@ async def test_a_migration_that_finds_a_table_in_use_changes_nothing_and_says_wh
     for line in (first, last):
         assert f"pid {pid} (billing, user postgres) has a transaction open since 2" in line
     assert "trying again" in first
-    assert "nothing was changed" in last
+    assert "still at 0004" in last
     assert "run: holdfast migrate" in last
     assert await shape_of(fresh) == before
 
@@ -159,64 +155,6 @@ async def test_a_migration_goes_on_when_the_table_is_free(
         await transaction.rollback()
         await migrating
     assert await shape_of(fresh) == await shape_of(url)
-
-
-async def first_version_with_data(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, UUID]:
-    """A database as the first version left it: a job in every state, and a worker."""
-    await migrate.upgrade(url, revision="0001")
-    worker = uuid4()
-    await fetch(
-        url,
-        "INSERT INTO holdfast.worker (id, name, registered_at, seen_at) VALUES ($1, 'old', now(), now())",
-        worker,
-    )
-    # Today's statements write it.
-    await fetch(url, "ALTER TABLE holdfast.ready ADD COLUMN type text")
-    with monkeypatch.context() as as_before:
-        as_before.setattr(version, "head", lambda: "0001")
-        async with opened(url) as store:
-            waiting = await submit_one(store, tags={"a": "b"}, key="k")
-            delayed = await submit_one(store, delay_seconds=3600.0)
-            pending = await submit_one(store, dependencies=after(waiting))
-            running = await running_job(store, worker=worker)
-            ended = await running_job(store, worker=worker)
-            await settle(store, ended)
-    await fetch(url, "ALTER TABLE holdfast.ready DROP COLUMN type")
-    return {"SCHEDULED": waiting, "DELAYED": delayed, "PENDING": pending, "RUNNING": running.id, "COMPLETED": ended.id}
-
-
-async def test_a_database_of_the_first_version_keeps_its_data(
-    new_database: NewDatabase, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fresh = new_database()
-    jobs = await first_version_with_data(fresh, monkeypatch)
-    assert "run: holdfast migrate" in await refusal(fresh, SchemaMismatch)
-    await migrate.upgrade(fresh)
-    assert await shape_of(fresh) == await shape_of(url)
-    async with opened(fresh) as store:
-        assert {state: (await read_state(store, job_id)).value for state, job_id in jobs.items()} == {
-            state: state for state in jobs
-        }
-        (worker,) = await store.read_workers()
-        assert (worker.name, worker.running, worker.queues, worker.types) == ("old", 1, (), ())
-        await store.register(worker.id, name="new", queues=("media",), types=("resize",))
-        (worker,) = await store.read_workers()
-        assert (worker.queues, worker.types) == (("media",), ("resize",))
-
-
-async def test_a_program_of_the_first_version_that_is_still_open_goes_on(
-    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Columns come with defaults: its statements, which do not know them, still work."""
-    fresh = new_database()
-    await first_version_with_data(fresh, monkeypatch)
-    await migrate.upgrade(fresh)
-    first = (
-        "INSERT INTO holdfast.worker (id, name, registered_at, seen_at) VALUES (gen_random_uuid(), 'w', now(), now())"
-    )
-    await fetch(fresh, first)
-    async with opened(fresh) as store:
-        assert {worker.queues for worker in await store.read_workers()} == {()}
 
 
 async def test_a_database_without_keys_is_given_a_place_for_them(new_database: NewDatabase, url: str) -> None:
@@ -344,10 +282,24 @@ async def test_a_database_without_tables_is_refused_with_the_command_to_run(post
     assert "holdfast migrate" in await refusal(postgres_url, SchemaMissing)
 
 
+async def test_a_newer_schema_takes_programs_that_it_is_compatible_with(new_database: NewDatabase) -> None:
+    fresh = new_database()
+    await migrate.upgrade(fresh)
+    newer = "UPDATE holdfast.schema_version SET version_num = '9999', compatible_since = $1"
+    await fetch(fresh, newer, version.head())
+    async with opened(fresh) as store:
+        await submit_one(store)
+    assert await migrate.upgrade(fresh) == "9999"
+    await fetch(fresh, newer, version.written(version.own().number + 1))
+    assert "upgrade this program" in await refusal(fresh, SchemaMismatch)
+    with pytest.raises(SchemaMismatch, match="upgrade this program"):
+        await migrate.upgrade(fresh)
+
+
 async def test_a_newer_schema_asks_for_a_newer_program(new_database: NewDatabase) -> None:
     fresh = new_database()
     await migrate.upgrade(fresh)
-    await fetch(fresh, "UPDATE holdfast.schema_version SET version_num = '9999'")
+    await fetch(fresh, "UPDATE holdfast.schema_version SET version_num = '9999', compatible_since = '9998'")
     message = await refusal(fresh, SchemaMismatch)
     assert "upgrade this program" in message
     assert "9999" in message
@@ -474,6 +426,9 @@ async def test_two_jobs_cannot_share_an_id(store: PostgresStore, url: str) -> No
         connection.execute("UPDATE holdfast.job SET id = (SELECT id FROM holdfast.job ORDER BY seq LIMIT 1)")
 
 
-def test_the_version_spoken_is_that_of_the_newest_migration() -> None:
-    """Read from the names of the files, so that a store need not load Alembic."""
-    assert version.head() == ScriptDirectory.from_config(migrate.config("holdfast")).get_current_head()
+def test_migrations_are_numbered_without_a_gap_and_state_who_goes_on() -> None:
+    found = version.migrations()
+    assert [migration.number for migration in found] == list(range(1, len(found) + 1))
+    since = [migration.compatible_since for migration in found]
+    assert since == sorted(since)
+    assert all(one.compatible_since <= one.number for one in found)

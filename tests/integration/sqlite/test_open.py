@@ -31,10 +31,23 @@ async def refusal(path: Path) -> ConfigError:
 async def test_a_file_of_a_newer_holdfast_is_refused(path: Path, store: SQLiteStore) -> None:
     await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE holdfast_meta SET version = 99")
+        connection.execute("UPDATE holdfast_meta SET version = 99, compatible_since = 98")
     error = await refusal(path)
     assert isinstance(error, SchemaMismatch)
     assert "upgrade Holdfast" in str(error)
+
+
+async def test_a_newer_file_takes_programs_that_it_is_compatible_with(path: Path, store: SQLiteStore) -> None:
+    await store.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE holdfast_meta SET version = 99, compatible_since = ?", (len(schema._migrations()),))
+    for migrates in (True, False):
+        store = SQLiteStore(path, migrates=migrates)
+        await store.open()
+        await submit_one(store)
+        await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM holdfast_meta").fetchall() == [(99,)]
 
 
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
-from holdfast.core.errors import HoldfastError, SchemaMismatch, SchemaMissing, Unavailable
+from holdfast.core.errors import HoldfastError, SchemaMissing, Unavailable
 from holdfast.core.ports import Clock
 from holdfast.stores.postgres import version
 from holdfast.stores.postgres.connections import AsyncpgExecutor
@@ -153,15 +153,12 @@ class Database:
     async def _require_schema(self) -> None:
         table = f"{self.sql.schema}.{version.VERSION_TABLE}"
         try:
-            rows = await self.fetch(f"SELECT version_num FROM {table}")
+            rows = await self.fetch(version.READ.format(table=table))
         except SchemaMissing as error:
             raise SchemaMissing(
                 f"Holdfast's tables are not in schema {self._schema!r}; run: holdfast migrate"
             ) from error
-        found, wanted = (rows[0]["version_num"] if rows else "nothing"), version.head()
-        if found != wanted:
-            advice = "run: holdfast migrate" if found < wanted or not rows else "upgrade this program"
-            raise SchemaMismatch(f"schema {self._schema!r} is at {found}, this program speaks {wanted}; {advice}")
+        version.require_suitable(version.found_in(rows), schema=self._schema)
 
     async def close(self) -> None:
         await self.listener.close()

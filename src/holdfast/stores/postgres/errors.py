@@ -32,7 +32,8 @@ UNEXPECTED: Final = (HoldfastError, "PostgreSQL refused a statement of Holdfast'
 UNIQUE_VIOLATION: Final = "23505"
 READ_ONLY: Final = "25006"
 LOCK_NOT_AVAILABLE: Final = "55P03"
-RETRIED: Final = ("40001", "40P01", UNIQUE_VIOLATION)
+DEADLOCK: Final = "40P01"
+RETRIED: Final = ("40001", DEADLOCK, UNIQUE_VIOLATION)
 """Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""
 
 # Without a code an error is the driver's own. asyncpg's all come from the connection; psycopg has others.

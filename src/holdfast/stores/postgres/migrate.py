@@ -1,57 +1,71 @@
-"""Bring a database's schema to this version, with Alembic on the same driver the store uses.
+"""Bring a database's schema to this version, while programs of this and of earlier versions work on it.
 
-Safe to start from many processes at once: a migration runs under an advisory lock that ends with its transaction.
-A role needs no more rights than what is to be done needs: none to change anything where nothing is to be changed.
+Safe to start from many processes at once: one is at work, the others wait for it. Safe to be killed at any moment: what
+was done stays, and the next start goes on. A role needs no more rights than what is to be done needs: none to change
+anything where nothing is to be changed.
 
-A table that is changed is locked against everybody, and while that lock is waited for, every other statement waits
-behind it. So a try waits briefly. Where somebody's transaction holds a table, the try is rolled back as a whole and
-made again after a pause, in which the others go on.
+M1. A table that is changed is locked against everybody, and while that lock is waited for, every other statement waits
+    behind it. So such a lock is waited for briefly and held for a moment: each step of a migration (``steps.py``) is a
+    short transaction that reads no table under such a lock. Where somebody's transaction holds the table, the step is
+    rolled back and made again after a pause, in which the others go on.
+M2. Autovacuum gives way only to whoever has waited for a second. It is waited for with a lock that nobody else waits
+    behind.
+M3. Indexes are built CONCURRENTLY, which waits for the transactions of others, but nobody waits for it. One that was
+    interrupted leaves an index that is not valid; it is dropped before it is built again.
+M4. Who is at work holds an advisory lock in an idle transaction of another connection (behind a pooler a session's lock
+    would be nobody's). The others ask for it again and again: whoever waited for it inside a statement would hold a
+    snapshot, and the index would wait for that for ever.
+M5. A schema that is not there yet is made in one transaction.
 """
 
 import asyncio
-import io
-import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import asyncpg
-from alembic import command, context, op
-from alembic.config import Config
-from sqlalchemy import text as sql_text
-from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
 
-from holdfast.core.errors import ConfigError, Unavailable
+from holdfast.core.errors import ConfigError, SchemaMismatch, Unavailable
+from holdfast.stores.migrations import Migration, Schema
 from holdfast.stores.postgres import version
-from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of, translated
+from holdfast.stores.postgres.errors import DEADLOCK, LOCK_NOT_AVAILABLE, sqlstate_of, translated
 from holdfast.stores.postgres.hosts import Hosts
-from holdfast.stores.postgres.statements import Statements, quoted
-from holdfast.stores.postgres.version import MIGRATIONS, VERSION_TABLE
+from holdfast.stores.postgres.statements import Statements
+from holdfast.stores.postgres.steps import Kind, Step, at_once, index_made_by, steps_of
+from holdfast.stores.postgres.version import VERSION_TABLE
 
-LOCK_NUMBER: Final = 0x484F4C44
-LOCK_SECONDS: Final = 2.0
+Say = Callable[[str], None]
+
+LOCK_NUMBER: Final = 0x484F4C45
+TURN_SECONDS: Final = 0.2
+"""How often somebody asks whether it is their turn."""
+LOCK_SECONDS: Final = 0.5
 """How long a try waits for a table, and everybody else behind it."""
+VACUUM_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 3.0
 PATIENCE_SECONDS: Final = 60.0
-BLOCKERS: Final = """
-    SELECT l.pid, a.application_name, a.usename, a.xact_start
+TELL_SECONDS: Final = 5.0
+"""How often is looked for whom an index waits for."""
+MAX_BATCHES: Final = 10_000_000
+
+_HOLDERS: Final = """
+    SELECT DISTINCT l.pid, a.application_name, a.usename, a.xact_start
     FROM pg_locks l
     LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'relation' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+    WHERE l.locktype = 'relation' AND l.granted AND NOT l.pid = ANY ($3::int[])
         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-        AND l.relation IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(:schema))
-        AND coalesce(a.xact_start < clock_timestamp() - make_interval(secs => :seconds), true)
-    GROUP BY l.pid, a.application_name, a.usename, a.xact_start
+        AND l.relation IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace($1))
+        AND coalesce(a.xact_start < clock_timestamp() - make_interval(secs => $2::float8), true)
     ORDER BY a.xact_start NULLS LAST
     LIMIT 3
 """
-RIGHTS: Final = """
+_BLOCKERS: Final = """
+    SELECT a.pid, a.application_name, a.usename, a.xact_start
+    FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids($1::int)) ORDER BY a.xact_start LIMIT 3
+"""
+_RIGHTS: Final = """
     SELECT
         current_user AS role, current_database() AS database, n.oid IS NOT NULL AS schema_exists,
         has_database_privilege(current_database(), 'CREATE') AS may_create_schema,
@@ -59,78 +73,237 @@ RIGHTS: Final = """
         has_schema_privilege(n.oid, 'CREATE') AS may_create_tables,
         foreign_one.relname AS foreign_table, pg_get_userbyid(foreign_one.relowner) AS foreign_owner
     FROM (SELECT) AS one_row
-    LEFT JOIN pg_namespace n ON n.nspname = :schema
+    LEFT JOIN pg_namespace n ON n.nspname = $1
     LEFT JOIN LATERAL (
         SELECT c.relname, c.relowner FROM pg_class c
         WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'S') AND NOT pg_has_role(c.relowner, 'USAGE')
         ORDER BY c.relname LIMIT 1
     ) AS foreign_one ON true
 """
-STATEMENT_END: Final = re.compile(r";\n(?=(?:[^$]*\$\$[^$]*\$\$)*[^$]*\Z)")
-"""Not within the body of a function, which stands between two $$."""
+_INVALID: Final = """
+    SELECT true FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE c.relnamespace = to_regnamespace($1) AND c.relname = $2 AND NOT i.indisvalid
+"""
+_FIRST_NOTE: Final = (
+    """CREATE TABLE IF NOT EXISTS {table} (
+        version_num varchar(32) NOT NULL CONSTRAINT schema_version_pkc PRIMARY KEY, compatible_since varchar(32)
+    )""",
+    "INSERT INTO {table} (version_num, compatible_since) VALUES ('{number}', '{since}')",
+)
+_NEXT_NOTE: Final = (
+    # A table of the time before this column.
+    "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS compatible_since varchar(32)",
+    "UPDATE {table} SET version_num = '{number}', compatible_since = '{since}'",
+)
 
 
-def config(schema: str, *, output: io.StringIO | None = None) -> Config:
-    settings = Config(output_buffer=output) if output is not None else Config()
-    settings.set_main_option("script_location", str(MIGRATIONS))
-    settings.attributes["schema"] = schema
-    return settings
+async def upgrade(url: str, *, schema: str = "holdfast", revision: str = "head", say: Say | None = None) -> str:
+    """The number that the schema is at then. ``say`` is told who is waited for.
 
-
-async def upgrade(
-    url: str,
-    *,
-    schema: str = "holdfast",
-    revision: str = "head",
-    say: Callable[[str], None] | None = None,
-) -> None:
-    """Tries again for PATIENCE_SECONDS while somebody's transaction holds a table; ``say`` is told whose."""
-    quoted(schema)  # refuses what is no name
+    A lock that somebody's transaction holds is tried again for PATIENCE_SECONDS.
+    """
+    statements = Statements(schema)  # refuses what is no name
     hosts = Hosts(url)
+    migrations = [one for one in version.migrations() if revision == "head" or one.number <= int(revision)]
+    with translated():
+        async with _connected(hosts) as connection:
+            upgrading = _Upgrade(connection, statements, schema, say or _nothing)
+            await upgrading.require_rights()
+            if await upgrading.missing(migrations):
+                async with _connected(hosts) as guard:
+                    await upgrading.run_alone(guard, migrations)
+            return version.written(upgrading.at.number)
 
-    async def connect(*_: Any, **__: Any) -> asyncpg.Connection:
-        return await hosts.connect(statement_cache_size=0)
 
-    # Statement names of our own: behind a pooler a server connection may still know those of another client.
-    arguments = {"async_creator_fn": connect, "prepared_statement_name_func": lambda: f"holdfast_{uuid4().hex}"}
-    engine = create_async_engine("postgresql+asyncpg://", poolclass=NullPool, connect_args=arguments)
+@asynccontextmanager
+async def _connected(hosts: Hosts) -> AsyncIterator[asyncpg.Connection]:
+    connection = await hosts.connect(statement_cache_size=0)
     try:
-        with translated():
-            await _upgrade_patiently(engine, schema, revision, say)
+        yield connection
     finally:
-        await engine.dispose()
+        # Not close(): a server that is away would never answer.
+        connection.terminate()
 
 
-async def _upgrade_patiently(
-    engine: AsyncEngine, schema: str, revision: str, say: Callable[[str], None] | None
-) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    said = ""
-    while True:
-        try:
-            async with engine.begin() as connection:
-                await connection.run_sync(_upgrade, schema, revision)
+class _Upgrade:
+    def __init__(self, connection: asyncpg.Connection, statements: Statements, schema: str, say: Say) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._schema = schema
+        self._table = f"{statements.schema}.{VERSION_TABLE}"
+        self._say = say
+        self.at = Schema(0, 0)
+        """The number that was found, or reached."""
+
+    async def missing(self, migrations: Sequence[Migration]) -> list[Migration]:
+        self.at = await self._found()
+        own = migrations[-1].number
+        if self.at.number > own and not self.at.suits(own):
+            raise SchemaMismatch(
+                f"schema {self._schema!r} is at {version.written(self.at.number)}, which programs of "
+                f"{version.written(own)} cannot work on; upgrade this program"
+            )
+        return [one for one in migrations if one.number > self.at.number]
+
+    async def _found(self) -> Schema:
+        may_read = "SELECT has_table_privilege(to_regclass($1)::oid, 'SELECT')"
+        match await self._connection.fetchval(may_read, self._table):
+            case None:
+                return Schema(0, 0)
+            case False:
+                raise ConfigError(
+                    f"the role may not read {self._schema}.{VERSION_TABLE}; grant it SELECT on Holdfast's tables"
+                )
+        return version.found_in(await self._connection.fetch(version.READ.format(table=self._table)))
+
+    async def require_rights(self, *, to_change: bool = False) -> None:
+        (row,) = await self._connection.fetch(_RIGHTS, self._schema)
+        rights = dict(row)
+        missing = _missing_right(self._schema, rights)
+        if missing is None and to_change and rights["schema_exists"]:
+            missing = _missing_right_to_change(self._schema, rights)
+        if missing is not None:
+            raise ConfigError(f"role {rights['role']!r} {missing}")
+
+    async def run_alone(self, guard: asyncpg.Connection, migrations: Sequence[Migration]) -> None:
+        await self.require_rights(to_change=True)
+        await self._have_the_turn(guard)
+        left = await self.missing(migrations)  # somebody else may have been first
+        if left and not self.at.number:
+            await self._create(left)
+            return
+        for migration in left:
+            for step in steps_of(migration, self._statements):
+                await guard.execute("SELECT")  # M4: it is still ours
+                await self._take_patiently(step, guard)
+            self.at = Schema(migration.number, migration.compatible_since)
+
+    async def _have_the_turn(self, guard: asyncpg.Connection) -> None:
+        is_said = False
+        while True:
+            await guard.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+            if await guard.fetchval("SELECT pg_try_advisory_xact_lock($1)", LOCK_NUMBER):
                 return
-        except DBAPIError as error:
-            if sqlstate_of(error) != LOCK_NOT_AVAILABLE:
-                raise
-            async with engine.begin() as connection:
-                blockers = await connection.run_sync(_blockers, schema)
-            if time.monotonic() + PAUSE_SECONDS > deadline:
-                raise Unavailable(
-                    f"nothing was changed, because the tables are in use: {blockers}; end that transaction "
-                    f"(SELECT pg_terminate_backend(pid) ends its connection) and run: holdfast migrate"
-                ) from error
-        if say is not None and blockers != said:
-            say(f"the tables are in use: {blockers}; trying again for {max(0, deadline - time.monotonic()):.0f} s")
-            said = blockers
-        await asyncio.sleep(PAUSE_SECONDS)
+            await guard.execute("ROLLBACK")
+            if not is_said:
+                self._say("another migration is at work; waiting for it")
+                is_said = True
+            await asyncio.sleep(TURN_SECONDS)
+
+    async def _create(self, migrations: Sequence[Migration]) -> None:
+        async with self._connection.transaction():
+            if not await self._connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", self._statements.schema):
+                await self._execute(f"CREATE SCHEMA {self._statements.schema}")
+            for statement in at_once(migrations, self._statements):
+                await self._execute(statement)
+            await self._note(migrations[-1], _FIRST_NOTE)
+        self.at = Schema(migrations[-1].number, migrations[-1].compatible_since)
+
+    async def _note(self, migration: Migration, statements: Sequence[str]) -> None:
+        for statement in _filled(statements, self._table, migration):
+            await self._execute(statement)
+
+    async def _execute(self, statement: str) -> str:
+        status: str = await self._connection.execute(statement)
+        return status
+
+    # one step
+
+    async def _take_patiently(self, step: Step, guard: asyncpg.Connection) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        said = ""
+        while True:
+            try:
+                return await self._take(step, guard)
+            except asyncpg.PostgresError as error:
+                if sqlstate_of(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK):
+                    raise
+                blockers = await self._holders(guard) or "somebody held one for a moment"
+                if time.monotonic() + PAUSE_SECONDS > deadline:
+                    raise Unavailable(
+                        f"schema {self._schema!r} is still at {version.written(self.at.number)}, because its tables "
+                        f"are in use: {blockers}; end that transaction (SELECT pg_terminate_backend(pid) ends its "
+                        "connection) and run: holdfast migrate"
+                    ) from error
+            if blockers != said:
+                seconds = max(0, deadline - time.monotonic())
+                self._say(f"the tables are in use: {blockers}; trying again for {seconds:.0f} s")
+                said = blockers
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _take(self, step: Step, guard: asyncpg.Connection) -> None:
+        match step.kind:
+            case Kind.TOGETHER:
+                await self._together(step)
+            case Kind.ALONE:
+                for statement in step.statements:
+                    await self._alone(statement, guard)
+            case Kind.BATCHES:
+                for statement in step.statements:
+                    await self._in_batches(statement)
+
+    async def _together(self, step: Step) -> None:
+        async with self._connection.transaction():
+            await self._have_vacuum_leave(step.changed_tables)
+            await self._wait_at_most(LOCK_SECONDS)
+            for statement in step.statements:
+                await self._execute(statement)
+            if step.completes is not None:
+                await self._note(step.completes, _NEXT_NOTE)
+
+    async def _have_vacuum_leave(self, tables: Sequence[str]) -> None:
+        """M2."""
+        await self._wait_at_most(VACUUM_SECONDS)
+        for table in tables:
+            if await self._connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table):
+                await self._execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
+
+    async def _wait_at_most(self, seconds: float) -> None:
+        await self._connection.execute(f"SET LOCAL lock_timeout = {seconds * 1000:.0f}")
+
+    async def _alone(self, statement: str, guard: asyncpg.Connection) -> None:
+        """M3."""
+        index = index_made_by(statement)
+        if index is not None and await self._connection.fetchval(_INVALID, self._statements.schema, index):
+            await self._waiting(f"DROP INDEX CONCURRENTLY {self._statements.schema}.{index}", guard)
+        await self._waiting(statement, guard)
+
+    async def _waiting(self, statement: str, guard: asyncpg.Connection) -> None:
+        telling = asyncio.create_task(self._tell_who_is_waited_for(guard))
+        try:
+            await self._execute(statement)
+        finally:
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
+
+    async def _tell_who_is_waited_for(self, guard: asyncpg.Connection) -> None:
+        said = ""
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            rows = await guard.fetch(_BLOCKERS, self._connection.get_server_pid())
+            found = _blockers(rows)
+            if found and found != said:
+                self._say(f"an index waits for the end of what others do: {found}")
+                said = found
+
+    async def _in_batches(self, statement: str) -> None:
+        for _ in range(MAX_BATCHES):
+            async with self._connection.transaction():
+                await self._wait_at_most(LOCK_SECONDS)
+                status = await self._execute(statement)
+            if status.endswith(" 0"):
+                return
+        raise AssertionError(f"a batch that always finds another row: {statement}")
+
+    async def _holders(self, guard: asyncpg.Connection) -> str:
+        """Who holds a table and did so while we waited, for a person to read."""
+        ours = [self._connection.get_server_pid(), guard.get_server_pid()]
+        return _blockers(await guard.fetch(_HOLDERS, self._statements.schema, LOCK_SECONDS / 2, ours))
 
 
-def _blockers(connection: Connection, schema: str) -> str:
-    """Who holds a table and did so while we waited, for a person to read."""
-    found = connection.execute(sql_text(BLOCKERS), {"schema": quoted(schema), "seconds": LOCK_SECONDS / 2})
-    return "; ".join(_blocker(**row) for row in found.mappings()) or "somebody held one for a moment"
+def _blockers(rows: Sequence[Any]) -> str:
+    return "; ".join(_blocker(**row) for row in rows)
 
 
 def _blocker(pid: int | None, application_name: str | None, usename: str | None, xact_start: datetime | None) -> str:
@@ -138,26 +311,6 @@ def _blocker(pid: int | None, application_name: str | None, usename: str | None,
         return "a prepared transaction (see pg_prepared_xacts)"
     since = f"since {xact_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if xact_start is not None else "for a while"
     return f"pid {pid} ({application_name or 'unnamed'}, user {usename}) has a transaction open {since}"
-
-
-def _upgrade(connection: Connection, schema: str, revision: str) -> None:
-    connection.execute(sql_text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK_NUMBER})
-    connection.execute(
-        sql_text("SELECT set_config('lock_timeout', :timeout, true)"), {"timeout": f"{LOCK_SECONDS * 1000:.0f}ms"}
-    )
-    rights = dict(connection.execute(sql_text(RIGHTS), {"schema": schema}).mappings().one())
-    missing = _missing_right(schema, rights)
-    if missing is not None:
-        raise ConfigError(f"role {rights['role']!r} {missing}")
-    if not rights["schema_exists"]:
-        connection.execute(sql_text(f"CREATE SCHEMA {quoted(schema)}"))
-    elif revision == "head" and _found_version(connection, schema) == version.head():
-        return
-    elif (missing := _missing_right_to_change(schema, rights)) is not None:
-        raise ConfigError(f"role {rights['role']!r} {missing}")
-    settings = config(schema)
-    settings.attributes["connection"] = connection
-    command.upgrade(settings, revision)
 
 
 def _missing_right(schema: str, rights: dict[str, Any]) -> str | None:
@@ -184,42 +337,20 @@ def _missing_right_to_change(schema: str, rights: dict[str, Any]) -> str | None:
     return None
 
 
-def _found_version(connection: Connection, schema: str) -> str | None:
-    table = f"{quoted(schema)}.{VERSION_TABLE}"
-    may_read = sql_text("SELECT has_table_privilege(to_regclass(:table)::oid, 'SELECT')")
-    match connection.execute(may_read, {"table": table}).scalar():
-        case None:
-            return None
-        case False:
-            raise ConfigError(f"the role may not read {schema}.{VERSION_TABLE}; grant it SELECT on Holdfast's tables")
-    found: str | None = connection.execute(sql_text(f"SELECT version_num FROM {table}")).scalar()
-    return found
-
-
 def sql(*, schema: str = "holdfast") -> str:
     """The statements that ``upgrade`` would run on an empty database."""
-    output = io.StringIO()
-    print(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n", file=output)
-    command.upgrade(config(schema, output=output), "head", sql=True)
-    return output.getvalue()
+    statements = Statements(schema)
+    migrations = version.migrations()
+    noted = _filled(_FIRST_NOTE, f"{statements.schema}.{VERSION_TABLE}", migrations[-1])
+    first = f"CREATE SCHEMA IF NOT EXISTS {statements.schema}"
+    texts = ["BEGIN", first, *at_once(migrations, statements), *noted, "COMMIT"]
+    return "".join(f"{text.removesuffix(';')};\n\n" for text in texts)
 
 
-def configure(settings: Config) -> None:
-    """Called by ``migrations/env.py``."""
-    shared = {"version_table": VERSION_TABLE, "version_table_schema": settings.attributes["schema"]}
-    connection = settings.attributes.get("connection")
-    if connection is None:
-        context.configure(dialect_name="postgresql", output_buffer=settings.output_buffer, **shared)
-    else:
-        context.configure(connection=connection, **shared)
-    with context.begin_transaction():
-        context.run_migrations()
+def _filled(statements: Sequence[str], table: str, migration: Migration) -> list[str]:
+    number, since = version.written(migration.number), version.written(migration.compatible_since)
+    return [statement.format(table=table, number=number, since=since) for statement in statements]
 
 
-def run_sql_beside(revision: str) -> None:
-    """Called by the files in ``migrations/versions``: run the statements in the file of the same name."""
-    statements = Statements(context.config.attributes["schema"])
-    text = statements.fill(Path(revision).with_suffix(".sql").read_text(encoding="utf-8"))
-    for statement in STATEMENT_END.split(text):
-        if statement.strip():
-            op.execute(statement)
+def _nothing(_: str) -> None:
+    """Nobody wants to know."""

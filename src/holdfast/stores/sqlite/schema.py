@@ -7,45 +7,56 @@ any number of processes may open a new file at once. The version stands in a tab
 
 import sqlite3
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import SchemaMismatch, SchemaMissing
+from holdfast.stores.migrations import Migration, Schema, migrations_of, newest
 from holdfast.stores.sqlite.connection import patiently
 from holdfast.stores.sqlite.errors import is_busy
-from holdfast.stores.sqlite.statements import fill, sql_files
+from holdfast.stores.sqlite.statements import fill
 
 LOCKED_SECONDS: Final = 5.0
 """Others who make the tables at the same moment are done sooner. Whoever takes longer holds a transaction open: perhaps
 our caller itself, who would wait for us for ever."""
-_VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS holdfast_meta (version INTEGER NOT NULL) STRICT"
+_META: Final = """
+    CREATE TABLE IF NOT EXISTS holdfast_meta (version INTEGER NOT NULL, compatible_since INTEGER) STRICT
+"""
+_HAS_COMPATIBLE_SINCE: Final = "SELECT 1 FROM pragma_table_info('holdfast_meta') WHERE name = 'compatible_since'"
+"""The column came later than the table."""
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection)
-    latest = len(_migrations())
-    if version > latest:
-        raise SchemaMismatch(
-            f"{path} was written by a newer Holdfast (schema {version}, this one knows {latest}); upgrade Holdfast"
-        )
-    if version < latest:
+    """Beside programs at work: what is added holds them up for as long as it takes to write it down."""
+    found, own = _found(connection), newest(_migrations())
+    if found.number < own.number:
         _migrate(connection, path)
+        found = _found(connection)  # of somebody else, who may have been first
+    if not found.suits(own.number):
+        raise _too_new(path, found, own)
 
 
 def require_current(path: Path) -> None:
     """For whoever must not change the file: SchemaMissing or SchemaMismatch say what to run."""
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
-        version, latest = _version(connection), len(_migrations())
+        found, own = _found(connection), newest(_migrations())
     finally:
         connection.close()
-    if version == latest:
+    if found.suits(own.number):
         return
-    if version == 0:
-        raise SchemaMissing(f"{path} has no tables of Holdfast's; run: holdfast migrate --url sqlite:///{path}")
-    advice = "upgrade Holdfast" if version > latest else f"run: holdfast migrate --url sqlite:///{path}"
-    raise SchemaMismatch(f"{path} has schema {version}, this program speaks {latest}; {advice}")
+    advice = f"run: holdfast migrate --url sqlite:///{path}"
+    if not found.number:
+        raise SchemaMissing(f"{path} has no tables of Holdfast's; {advice}")
+    if found.number > own.number:
+        raise _too_new(path, found, own)
+    raise SchemaMismatch(f"{path} has schema {found.number}, this program speaks {own.number}; {advice}")
+
+
+def _too_new(path: Path, found: Schema, own: Schema) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"{path} has schema {found.number} of a newer Holdfast, this program speaks {own.number}; upgrade Holdfast"
+    )
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -60,13 +71,13 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         ) from error
     try:
         # Read again: another process may have been first.
-        version = _version(connection)
-        for text in _migrations()[version:]:
-            for statement in _statements(text):
+        found = _found(connection)
+        missing = [migration for migration in _migrations() if migration.number > found.number]
+        for migration in missing:
+            for statement in _statements(fill(migration.text)):
                 connection.execute(statement)
-        connection.execute(_VERSION_TABLE)
-        connection.execute("DELETE FROM holdfast_meta")
-        connection.execute("INSERT INTO holdfast_meta (version) VALUES (?)", (max(version, len(_migrations())),))
+        if missing:
+            _note(connection, newest(missing))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -74,17 +85,30 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _note(connection: sqlite3.Connection, reached: Schema) -> None:
+    connection.execute(_META)
+    if connection.execute(_HAS_COMPATIBLE_SINCE).fetchone() is None:
+        connection.execute("ALTER TABLE holdfast_meta ADD COLUMN compatible_since INTEGER")
+    connection.execute("DELETE FROM holdfast_meta")
+    connection.execute(
+        "INSERT INTO holdfast_meta (version, compatible_since) VALUES (?, ?)",
+        (reached.number, reached.compatible_since),
+    )
+
+
+def _found(connection: sqlite3.Connection) -> Schema:
+    """A file that does not say which programs go on beside it takes those of its own number."""
     exists = patiently(connection, "SELECT 1 FROM sqlite_master WHERE name = 'holdfast_meta'").fetchone()
     if exists is None:
-        return 0
-    (version,) = patiently(connection, "SELECT max(version) FROM holdfast_meta").fetchone()
-    return int(version or 0)
+        return Schema(0, 0)
+    row = patiently(connection, "SELECT * FROM holdfast_meta ORDER BY version DESC").fetchone()
+    number, *since = row or (0,)
+    return Schema(number, number if since in ([], [None]) else since[0])
 
 
-@cache
-def _migrations() -> tuple[str, ...]:
-    return tuple(fill(file.read_text(encoding="utf-8")) for file in sql_files("migrations"))
+def _migrations() -> tuple[Migration, ...]:
+    assert __package__ is not None
+    return migrations_of(__package__)
 
 
 def _statements(text: str) -> Iterator[str]:

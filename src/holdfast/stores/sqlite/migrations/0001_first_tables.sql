@@ -1,3 +1,4 @@
+-- compatible since 0001
 -- State is the table a row is in: ready, waiting, running, ended. A job's facts never change and stand in job.
 -- Rows that move are narrow; the wide row is written once. Figures: README.md beside this folder.
 -- Times are microseconds since 1970 (UTC), ids and tokens 16 bytes. What may be long stands last in its row, so that

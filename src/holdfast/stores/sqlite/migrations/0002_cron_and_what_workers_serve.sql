@@ -1,3 +1,4 @@
+-- compatible since 0001
 -- What a worker serves, as JSON arrays: so that a job can be told why nobody takes it. Empty where it did not say.
 ALTER TABLE holdfast_worker ADD COLUMN queues TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE holdfast_worker ADD COLUMN types TEXT NOT NULL DEFAULT '[]';

@@ -1,3 +1,4 @@
+-- compatible since 0001
 -- Who may come in by a front door. Of a key's secret there is only the SHA-256; scopes are a JSON array.
 CREATE TABLE holdfast_api_key (
     id BLOB PRIMARY KEY,

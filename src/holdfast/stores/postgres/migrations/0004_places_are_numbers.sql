@@ -1,3 +1,4 @@
+-- compatible since 0004
 -- A new job's number is its place, and later places are drawn from the same sequence.
 -- Programs of before may be at work: this waits for those who have drawn from it and keeps others from drawing until the
 -- end, so that it cannot be set back behind them.

@@ -1,3 +1,4 @@
+-- compatible since 0001
 -- What a worker serves: so that a job can be told why nobody takes it. Empty where it did not say.
 ALTER TABLE {schema}.worker
     ADD COLUMN queues text[] NOT NULL DEFAULT '{}',
