@@ -37,7 +37,7 @@ Live == {"PENDING", "DELAYED", "SCHEDULED", "RUNNING", "RETRYING"}
 Terminal == {"COMPLETED", "FAILED", "DEAD_LETTER", "CANCELLED"}
 Replayable == {"FAILED", "DEAD_LETTER"}
 
-\* The transition table.  tests/unit/test_model_table.py holds it to core/states.py: one row a line.
+\* The transition table.  tests/unit/models/test_model_table.py holds it to core/states.py: one row a line.
 Table == {
     <<"-", "PENDING", "submit">>,
     <<"PENDING", "SCHEDULED", "dependencies met">>,

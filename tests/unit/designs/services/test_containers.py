@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]
 from holdfast.cli import build_parser
 from holdfast.designs.services.settings import Settings, settings_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 SERVICES = {"gateway", "job", "queue", "coordinator", "worker", "result"}
 NODES = [f"node-{number}" for number in range(6)]
 

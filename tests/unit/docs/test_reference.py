@@ -25,7 +25,7 @@ from holdfast.telemetry import json_lines
 from holdfast.wiring import LOGS_VARIABLE, URL_VARIABLE
 from holdfast.worker import log_lines, options, worker
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCES = sorted((ROOT / "src" / "holdfast").rglob("*.py"))
 OTHERS = {
     "ListOptions": ListOptions,

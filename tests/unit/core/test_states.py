@@ -20,7 +20,7 @@ from holdfast.core.states import (
     require_transition,
 )
 
-LIFECYCLE = Path(__file__).parents[2] / "docs" / "explanation" / "lifecycle.md"
+LIFECYCLE = Path(__file__).parents[3] / "docs" / "explanation" / "lifecycle.md"
 
 ROWS = {
     ("-", "PENDING"),

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.stores.postgres import migrate
-from tests.unit import shell_commands
+from tests.unit.docs import shell_commands
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATTERNS = ("*.md", "docs/**/*.md", "src/**/*.md", "benchmarks/*.md", "examples/*.md")
 DOCUMENTS = [path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
 DATABASE = "postgresql://localhost/app"

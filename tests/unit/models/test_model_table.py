@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.states import LIVE, REPLAYABLE, TERMINAL, TRANSITIONS, State
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "models"
 MODEL = (MODELS / "Lifecycle.tla").read_text(encoding="utf-8")
 CORE = (ROOT / "src" / "holdfast" / "core" / "README.md").read_text(encoding="utf-8")
