@@ -20,7 +20,7 @@ import holdfast.stores.sqlite.cursors as sqlite_cursors
 from chaos import clock, fence, ledger, scale
 from holdfast import Context, Holdfast, Retry, TemporaryError
 from holdfast.core.commands import Tick
-from holdfast.wiring import create_store
+from holdfast.wiring import create_delivery, create_store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 
@@ -64,6 +64,7 @@ class ChaosApp(Holdfast):
         given = {name: value for name, value in options.items() if value is not None and name != "grace"}
         return Worker(
             self.store,
+            delivery=create_delivery(self.store),
             registry=self.registry,
             options=WorkerOptions(
                 **given,

@@ -1,4 +1,6 @@
-"""From a URL to a store. The only module that knows both the ports and their implementations, which it imports lazily.
+"""From a URL to a store and its delivery.
+
+The only module that knows both the ports and their implementations, which it imports lazily.
 
 ::
 
@@ -22,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from holdfast.core import limits
 from holdfast.core.errors import ConfigError
-from holdfast.core.ports import LogStore, Store
+from holdfast.core.ports import Delivery, LogStore, Store
 
 DEFAULT_URL: Final = "sqlite:///holdfast.db"
 URL_VARIABLE: Final = "HOLDFAST_URL"
@@ -45,6 +47,13 @@ def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
     return maker(url, payload_limit_bytes, migrates)
+
+
+def create_delivery(store: Store) -> Delivery:
+    """How a worker of this store hears of work, not open yet. One for each worker."""
+    from holdfast.deliveries.poll import PollDelivery
+
+    return PollDelivery(store)
 
 
 def settled_url(url: str) -> str:

@@ -57,6 +57,7 @@ from holdfast.engine.ids import new_id
 from holdfast.wiring import (
     DEFAULT_URL,
     URL_VARIABLE,
+    create_delivery,
     create_log_store,
     find_log_url,
     settled_log_url,
@@ -457,6 +458,7 @@ class Holdfast(Management):
         )
         return Worker(
             self.store,
+            delivery=create_delivery(self.store),
             registry=self.registry,
             options=options,
             create_pulse_store=None if self._runtime.is_shared else self._runtime.new_store,

@@ -125,6 +125,33 @@ def lease_tokens(nonce: UUID, limit: int) -> list[UUID]:
     return [uuid_of(base | n) for n in range(limit)]
 
 
+# deliveries
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """There may be work: the jobs ``ids``, which are said to lie in ``queue``; or, where none is named, any.
+
+    ``receipt`` is the delivery's own: by it, it knows the hint again.
+    """
+
+    queue: str | None = None
+    ids: tuple[UUID, ...] = ()
+    receipt: object = None
+
+    @property
+    def names_jobs(self) -> bool:
+        return self.queue is not None and bool(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A hint that is to be given out again, to whomever, after a while."""
+
+    hint: Hint
+    delay_seconds: float = 0.0
+
+
 # settle
 
 

@@ -1,4 +1,4 @@
-"""The ports: what the engine asks of the outside, in whole domain operations and in batches.
+"""The ports: what the engine and workers ask of the outside, in whole domain operations and in batches.
 
 A store is the truth. Its numbered promises, which the conformance suite in ``holdfast.testing`` cites:
 
@@ -14,7 +14,7 @@ P7. A job or key that somebody else's open transaction holds delays what needs i
     others, then raise Unavailable, which names it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
@@ -31,9 +31,11 @@ from holdfast.core.commands import (
     FireAnswer,
     Heartbeat,
     HeartbeatAnswer,
+    Hint,
     Page,
     Place,
     QueueStats,
+    Release,
     ReplayAnswer,
     ReplayPage,
     Report,
@@ -88,6 +90,14 @@ class Standstill:
     reason: str
 
 
+class News(Protocol):
+    """What a store notices of its own data: commits of this process at once, those of others by its driver's means."""
+
+    async def next(self, queues: Sequence[str]) -> None:
+        """Sleep until jobs may have become claimable in one of the queues. It may come for nothing, and be missed."""
+        ...
+
+
 class Store(Registry, Protocol):
     @property
     def standstill(self) -> Standstill | None:
@@ -103,6 +113,11 @@ class Store(Registry, Protocol):
 
         Set while the proof that ``attend`` gave is lost, and could neither be given again nor taken back.
         """
+        ...
+
+    @property
+    def news(self) -> News:
+        """For whoever polls this store: the delivery ``poll``."""
         ...
 
     @property
@@ -206,10 +221,6 @@ class Store(Registry, Protocol):
         """The worker stops in good order; leases it still has are handed back."""
         ...
 
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        """Sleep until jobs may have become claimable in one of the queues. A hint, never a promise."""
-        ...
-
     async def examine(self, examination: Examination) -> Examined:
         """Which rules the data breaks, all of it seen at one moment (X1 in ``core/examination``)."""
         ...
@@ -224,6 +235,39 @@ class Store(Registry, Protocol):
         What time does is tick's; only OVERDUE_SCHEDULED takes ``seqs``: jobs that claims pass by get a new place.
         """
         ...
+
+
+class Delivery(Protocol):
+    """How a worker hears of work. It carries hints and decides nothing: the store says what may be claimed.
+
+    DL1. A hint is advice. One that is lost, late, early, given twice, meant for somebody else or made up costs time and
+         nothing else. So a delivery may forget everything at any instant.
+    DL2. ``receive`` gives out jobs for at most ``limit`` slots, of each queue at most its room, and comes back within
+         ``timeout_seconds``, with nothing if there is nothing. Cancelled, it has given out nothing.
+    DL3. A hint with a receipt is held for its worker until it is finished or released. If neither happens, because the
+         delivery was closed or its process died, it is given out again.
+    DL4. A worker finishes a hint once the store has the outcome of every job that it claimed by it, or has said that
+         there is nothing to claim. It releases a hint of which a job could not be claimed yet, or not here. Both may be
+         repeated, and may come too late.
+    DL5. Where the delivery is away, its methods raise Unavailable, and may be called again.
+    """
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether whatever becomes claimable is told of. Where it is not, workers also look for themselves."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def receive(self, room: Mapping[str, int], *, limit: int, timeout_seconds: float) -> Sequence[Hint]:
+        """Wait for work in these queues, which are served in this order. ``room``: of each, how many jobs at most."""
+        ...
+
+    async def finish(self, hints: Sequence[Hint]) -> None: ...
+
+    async def release(self, releases: Sequence[Release]) -> None: ...
 
 
 class LogStore(Protocol):

@@ -49,7 +49,7 @@ from holdfast.rpc.listing import list_jobs
 from holdfast.rpc.refusals import key_conflict, not_found, unavailable
 from holdfast.rpc.serving import CLIENT, Call, Server, Service, anomaly
 from holdfast.rpc.work import do_work
-from holdfast.wiring import create_store, settled_url
+from holdfast.wiring import create_delivery, create_store, settled_url
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.options import WorkerOptions
@@ -112,6 +112,7 @@ class DurableServer:
         is_shared = self._url.startswith("memory:")
         return Worker(
             store,
+            delivery=create_delivery(store),
             registry=self._work.registry(),
             options=WorkerOptions(
                 concurrency=slots,

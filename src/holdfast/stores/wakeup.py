@@ -1,4 +1,4 @@
-"""Wake whoever in this process waits for work in a queue. A hint: it may come for nothing, and may be missed."""
+"""News inside a process (``core.ports.News``): a commit wakes whoever waits for work in its queues."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 class Wakeups:
     def __init__(self) -> None:
-        self._waiting: dict[str, set[asyncio.Future[bool]]] = {}
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
     def wake(self, queues: Iterable[str]) -> None:
         """Only from the loop that waits; elsewhere, through ``loop.call_soon_threadsafe``."""
         for queue in queues:
             for future in self._waiting.pop(queue, ()):
                 if not future.done():
-                    future.set_result(True)
+                    future.set_result(None)
 
     def wake_all(self) -> None:
         self.wake(list(self._waiting))
@@ -22,12 +22,12 @@ class Wakeups:
     def is_awaited(self) -> bool:
         return bool(self._waiting)
 
-    async def next(self, queues: Sequence[str]) -> bool:
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    async def next(self, queues: Sequence[str]) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for queue in queues:
             self._waiting.setdefault(queue, set()).add(future)
         try:
-            return await future
+            await future
         finally:
             for queue in queues:
                 waiting = self._waiting.get(queue)

@@ -3,6 +3,7 @@
 Everything goes through the port's verbs; a factory that cannot do what it says fails the test at once.
 """
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -186,6 +187,16 @@ async def pass_time(harness: StoreHarness, seconds: float, *, store: Store | Non
 
 
 # read
+
+
+async def hears(store: Store, queues: Sequence[str], *, within_seconds: float) -> bool:
+    """Whether the store has news of one of the queues in time."""
+    try:
+        async with asyncio.timeout(within_seconds):
+            await store.news.next(queues)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def read_one(store: Store, job_id: UUID) -> Job:

@@ -41,7 +41,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-from holdfast.core.ports import Standstill, Store
+from holdfast.core.ports import News, Standstill, Store
 
 Answer = TypeVar("Answer")
 
@@ -79,6 +79,10 @@ class FaultyStore:
     @property
     def absent_since(self) -> float | None:
         return self._store.absent_since
+
+    @property
+    def news(self) -> News:
+        return _FaultyNews(lambda queues: self._do("news", lambda: self._store.news.next(queues)))
 
     @property
     def submit_lanes(self) -> int:
@@ -202,9 +206,6 @@ class FaultyStore:
     async def leave(self, worker_id: UUID) -> None:
         await self._do("leave", lambda: self._store.leave(worker_id))
 
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        return await self._do("wait", lambda: self._store.wait(queues, timeout_seconds=timeout_seconds))
-
     async def examine(self, examination: Examination) -> Examined:
         return await self._do("examine", lambda: self._store.examine(examination))
 
@@ -213,3 +214,11 @@ class FaultyStore:
 
     async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
         await self._do("repair", lambda: self._store.repair(code, examination, seqs=seqs))
+
+
+class _FaultyNews:
+    def __init__(self, ask: Callable[[Sequence[str]], Awaitable[None]]) -> None:
+        self._ask = ask
+
+    async def next(self, queues: Sequence[str]) -> None:
+        await self._ask(queues)

@@ -8,7 +8,7 @@ F4. What was claimed and not started is handed back when the worker stops, and s
 F5. Only job types that have a handler here are claimed; others are left for workers that know them.
 F6. A reclaimed job may be one that kills this process, and what is claimed beside it would lose an attempt. So it is
     started at once, and the next claim waits a moment for its end.
-F7. With nothing to do it sleeps until the store wakes it; the poll is only for wake-ups that were lost.
+F7. With nothing to do it sleeps until the delivery has a hint; the poll is only for wake-ups that were lost.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from holdfast.core import limits
 from holdfast.core.commands import Claim
 from holdfast.core.errors import Unavailable, WorkerNotFound
 from holdfast.core.job import ClaimedJob
-from holdfast.core.ports import Store
+from holdfast.core.ports import Delivery, Store
 from holdfast.worker import tasks
 from holdfast.worker.leases import Leases
 from holdfast.worker.options import WorkerOptions
@@ -37,13 +37,14 @@ APART_SECONDS: Final = 0.05
 APART_LOOKS: Final = 10
 HURRIED_LISTEN_SECONDS: Final = 0.1
 TURNS_TO_STAND: Final = 2
-"""Turns of the loop until a new task that waits has taken its place in the store."""
+"""Turns of the loop until a new task that waits has taken its place with the delivery."""
 
 
 class Fetcher:
     def __init__(
         self,
         store: Store,
+        delivery: Delivery,
         leases: Leases,
         options: WorkerOptions,
         *,
@@ -56,6 +57,7 @@ class Fetcher:
         outage: Outage,
     ) -> None:
         self._store = store
+        self._delivery = delivery
         self._leases = leases
         self._options = options
         self._types = types
@@ -126,7 +128,7 @@ class Fetcher:
                 continue
             # While there is more than is asked for, a wake-up is nothing to wait for.
             is_hurried = not is_exhausted and not self._empty
-            await self._listen(is_hurried=is_hurried)
+            await self._listen(wanted, is_hurried=is_hurried)
             self._freed.clear()
             claimed = await self._claim(wanted)
             is_exhausted = claimed < wanted
@@ -242,7 +244,7 @@ class Fetcher:
 
     # being woken
 
-    async def _listen(self, *, is_hurried: bool) -> None:
+    async def _listen(self, wanted: int, *, is_hurried: bool) -> None:
         """Before a claim: what becomes claimable after the claim has looked must not be missed.
 
         ``is_hurried``: it may be, for there will be another claim before any sleep. News are then only of what is due
@@ -259,7 +261,7 @@ class Fetcher:
                 self._on_woken()
             self._listen_at = loop.time() + HURRIED_LISTEN_SECONDS
             self._empty.clear()
-            self._wakeup = tasks.start(self._wait())
+            self._wakeup = tasks.start(self._hear(wanted))
             self._is_standing = False
         if not is_hurried and not self._is_standing:
             self._is_standing = True
@@ -278,9 +280,10 @@ class Fetcher:
         finally:
             freed.cancel()
 
-    async def _wait(self) -> None:
+    async def _hear(self, wanted: int) -> None:
+        room = {queue: min(wanted, self._room_of(queue)) for queue in self._options.queue_names}
         try:
-            if await self._store.wait(self._options.queue_names, timeout_seconds=self._options.poll_seconds):
+            if await self._delivery.receive(room, limit=wanted, timeout_seconds=self._options.poll_seconds):
                 self._on_woken()
             self._waiting.done()
         except Unavailable as error:

@@ -20,7 +20,7 @@ from typing import Final
 from holdfast.core import limits
 from holdfast.core.commands import HandedBack, HeartbeatAnswer, Outcome, Settlement, Stopped
 from holdfast.core.job import ClaimedJob
-from holdfast.core.ports import LogStore, Store
+from holdfast.core.ports import Delivery, LogStore, Store
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.handler import Registry
@@ -48,6 +48,7 @@ class Slots:
     def __init__(
         self,
         store: Store,
+        delivery: Delivery,
         leases: Leases,
         options: WorkerOptions,
         *,
@@ -85,6 +86,7 @@ class Slots:
         )
         self.fetcher = Fetcher(
             store,
+            delivery,
             leases,
             options,
             types=lambda: registry.names,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from holdfast.core.errors import HoldfastError, Unavailable, UsageError, WorkerStuck
-from holdfast.core.ports import LogStore, Store
+from holdfast.core.ports import Delivery, LogStore, Store
 from holdfast.worker import capture, tasks
 from holdfast.worker.executor import STUBBORN_SECONDS
 from holdfast.worker.handler import Registry
@@ -58,6 +58,7 @@ class Worker:
         self,
         store: Store,
         *,
+        delivery: Delivery,
         registry: Registry,
         options: WorkerOptions,
         create_pulse_store: Callable[[], Store] | None = None,
@@ -69,6 +70,7 @@ class Worker:
         self.id = uuid4()
         self.options = options
         self._store = store
+        self._delivery = delivery
         self._registry = registry
         self._create_pulse_store = create_pulse_store
         self._logs = logs
@@ -149,6 +151,7 @@ class Worker:
     def _begin(self) -> None:
         self._slots = slots = Slots(
             self._store,
+            self._delivery,
             self._leases,
             self.options,
             registry=self._registry,

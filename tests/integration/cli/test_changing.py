@@ -17,6 +17,7 @@ from holdfast.testing.factories import (
     FAIL,
     after,
     claim,
+    hears,
     new_job,
     read_one,
     read_state,
@@ -106,7 +107,7 @@ class Hands:
         worker = await register(store)
         async with asyncio.timeout(LONG_SECONDS):
             while not (jobs := await claim(store, worker)):
-                await store.wait(["default"], timeout_seconds=0.1)
+                await hears(store, ["default"], within_seconds=0.1)
         await settle(store, jobs[0], outcome)  # type: ignore[arg-type]
 
     def __enter__(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 
 from holdfast.stores.postgres import PostgresStore
+from holdfast.testing.factories import hears
 
 LONG_SECONDS = 20.0
 """Far more than anything here takes."""
@@ -79,7 +80,7 @@ async def jobs_that_stand_wrongly(url: str) -> list[Any]:
 
 async def listening(store: PostgresStore) -> None:
     """Wait until the store's LISTEN is in place, and the wake-up for everyone that goes with it is over."""
-    await store.wait(["nobody submits here"], timeout_seconds=0.01)
+    await hears(store, ["nobody submits here"], within_seconds=0.01)
     await asyncio.wait_for(store._database.listener.is_listening.wait(), LONG_SECONDS)
     await asyncio.sleep(0)
 

@@ -36,6 +36,7 @@ from holdfast.testing.factories import (
     COMPLETED,
     claim,
     claimed_ids,
+    hears,
     new_claim,
     new_job,
     read_one,
@@ -447,7 +448,7 @@ async def test_a_worker_that_sleeps_is_woken_for_what_lies_behind_its_cursor(url
         early_place = await submit_within(store, late)
         later_places = [await submit_one(store) for _ in range(2)]
         assert await claimed_ids(store, worker, limit=2) == later_places
-        waiting = asyncio.create_task(store.wait(QUEUES, timeout_seconds=LONG_SECONDS))
+        waiting = asyncio.create_task(hears(store, QUEUES, within_seconds=LONG_SECONDS))
         await asyncio.sleep(0)
         await late.commit()
         assert await waiting

@@ -17,6 +17,7 @@ from holdfast.testing.factories import (
     RETRY,
     claim,
     claim_one,
+    hears,
     new_job,
     read_one,
     read_state,
@@ -243,7 +244,7 @@ async def test_a_store_without_a_server_says_that_it_may_be_repeated(server: Ser
         for call in (store.read_queues(), submit_one(store), tick(store), store.register(UUID(int=1), name="w")):
             with pytest.raises(Unavailable):
                 await asyncio.wait_for(call, CALL_SECONDS)
-        waited = await asyncio.wait_for(store.wait(["default"], timeout_seconds=0.1), CALL_SECONDS)
+        waited = await asyncio.wait_for(hears(store, ["default"], within_seconds=0.1), CALL_SECONDS)
         assert waited is False
     fresh = PostgresStore(server.url)
     with pytest.raises(Unavailable):

@@ -20,6 +20,7 @@ from holdfast.core.priority import Priority
 from holdfast.core.states import TERMINAL, WAITING, State
 from holdfast.stores.postgres import PostgresStore, migrate, version
 from holdfast.testing.factories import (
+    hears,
     job_in_state,
     new_job,
     read_one,
@@ -251,7 +252,7 @@ async def test_the_longest_schema_name_works_to_the_last_notification(new_databa
     await migrate.upgrade(fresh, schema=name)
     async with opened(fresh, schema=name) as store, opened(fresh, schema=name) as other:
         await listening(other)
-        waiter = asyncio.create_task(other.wait(["default"], timeout_seconds=20))
+        waiter = asyncio.create_task(hears(other, ["default"], within_seconds=20))
         async with with_asyncpg(fresh) as caller:
             await store.submit([Submit(jobs=(new_job(),))], connection=caller.connection)
             await caller.commit()

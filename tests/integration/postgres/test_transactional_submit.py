@@ -22,6 +22,7 @@ from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.factories import (
     after,
     claimed_ids,
+    hears,
     new_job,
     read_counts,
     read_one,
@@ -165,7 +166,7 @@ async def test_the_commit_wakes_a_waiting_worker(
     """The NOTIFY is sent inside the caller's transaction, so the commit delivers it."""
     async with asyncio.timeout(LONG_SECONDS):
         await listening(other_store)
-        waiter = asyncio.create_task(other_store.wait(["default"], timeout_seconds=LONG_SECONDS))
+        waiter = asyncio.create_task(hears(other_store, ["default"], within_seconds=LONG_SECONDS))
         await submit_within(store, caller, new_job())
         done, _ = await asyncio.wait({waiter}, timeout=QUIET_SECONDS)
         assert not done, "woken before the commit"
@@ -175,7 +176,7 @@ async def test_the_commit_wakes_a_waiting_worker(
 
 async def test_a_rollback_wakes_nobody(store: PostgresStore, other_store: PostgresStore, url: str) -> None:
     await listening(other_store)
-    waiter = asyncio.create_task(other_store.wait(["default"], timeout_seconds=QUIET_SECONDS))
+    waiter = asyncio.create_task(hears(other_store, ["default"], within_seconds=QUIET_SECONDS))
     async with with_asyncpg(url) as caller:
         await submit_within(store, caller, new_job())
         await caller.rollback()
@@ -285,7 +286,7 @@ async def test_names_too_long_for_one_notification_are_no_obstacle(
 ) -> None:
     queues = [f"{n}-" + "ü" * 250 for n in range(50)]
     await listening(other_store)
-    waiter = asyncio.create_task(other_store.wait(queues[-1:], timeout_seconds=LONG_SECONDS))
+    waiter = asyncio.create_task(hears(other_store, queues[-1:], within_seconds=LONG_SECONDS))
     async with with_asyncpg(url) as caller:
         await submit_within(store, caller, *(new_job(queue=queue) for queue in queues))
         await caller.commit()

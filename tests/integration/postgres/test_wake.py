@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.stores.postgres import PostgresStore, wake
 from holdfast.stores.postgres.wake import MAX_PAYLOAD_BYTES, payloads_of
-from holdfast.testing.factories import register, running_job, settle, submit_one
+from holdfast.testing.factories import hears, register, running_job, settle, submit_one
 from tests.integration.postgres.databases import LONG_SECONDS, connected, fetch, listening, opened
 
 QUIET_SECONDS = 0.2
@@ -15,7 +15,7 @@ SUBMITS = 200
 
 
 def waiting(store: PostgresStore, queue: str = "default", *, seconds: float = LONG_SECONDS) -> asyncio.Task[bool]:
-    return asyncio.create_task(store.wait([queue], timeout_seconds=seconds))
+    return asyncio.create_task(hears(store, [queue], within_seconds=seconds))
 
 
 async def test_a_submit_in_one_store_wakes_a_waiter_in_another(

@@ -13,7 +13,7 @@ from holdfast.core.errors import IdempotencyConflict, InvalidInput, Unavailable,
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore
-from holdfast.testing.factories import after, new_job, read_counts, read_one, submit_jobs, submit_one
+from holdfast.testing.factories import after, hears, new_job, read_counts, read_one, submit_jobs, submit_one
 from holdfast.testing.invariants import require_consistent
 
 
@@ -133,7 +133,7 @@ async def test_a_transaction_with_an_old_snapshot_is_told_to_begin_again(
 
 
 async def test_whoever_waits_is_woken_by_the_commit(store: SQLiteStore, mine: sqlite3.Connection) -> None:
-    waiting = asyncio.ensure_future(store.wait(["default"], timeout_seconds=30))
+    waiting = asyncio.ensure_future(hears(store, ["default"], within_seconds=30))
     await store.submit([Submit(jobs=(new_job(),))], connection=mine)
     done, _ = await asyncio.wait({waiting}, timeout=0.1)
     assert not done

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.commands import Claim, HandedBack
 from holdfast.stores.sqlite import SQLiteStore, wake
 from holdfast.stores.sqlite.changes import FileChanges
-from holdfast.testing.factories import claim, claim_one, new_claim, register, settle, submit_one
+from holdfast.testing.factories import claim, claim_one, hears, new_claim, register, settle, submit_one
 from tests.integration.sqlite.conftest import OpenStore
 from tests.integration.sqlite.processes import finish, start
 
@@ -20,7 +20,7 @@ SOON_SECONDS = 0.3
 
 
 async def is_woken(store: SQLiteStore, queue: str = "default", *, within: float = SOON_SECONDS) -> bool:
-    return await store.wait([queue], timeout_seconds=within)
+    return await hears(store, [queue], within_seconds=within)
 
 
 async def test_a_submit_of_another_process_wakes(path: Path, store: SQLiteStore) -> None:
@@ -127,8 +127,8 @@ async def test_a_wait_for_very_many_queues_sleeps_too(open_store: OpenStore) -> 
     store, other = await open_store(), await open_store()
     queues = tuple(f"queue {n}" for n in range(500))
     assert not await claim(store, await register(store), queues=queues)
-    assert not await store.wait(queues, timeout_seconds=SOON_SECONDS)
-    waiting = asyncio.ensure_future(store.wait(queues, timeout_seconds=PLENTY_SECONDS))
+    assert not await hears(store, queues, within_seconds=SOON_SECONDS)
+    waiting = asyncio.ensure_future(hears(store, queues, within_seconds=PLENTY_SECONDS))
     await asyncio.sleep(0.05)
     await submit_one(other, queue="queue 499")
     assert await waiting

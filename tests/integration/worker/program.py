@@ -11,7 +11,7 @@ from collections.abc import Callable
 from holdfast.app.signature import FunctionSignature
 from holdfast.core.commands import Tick
 from holdfast.core.ports import Store
-from holdfast.wiring import create_store
+from holdfast.wiring import create_delivery, create_store
 from holdfast.worker.context import Context
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.options import WorkerOptions
@@ -59,7 +59,9 @@ async def main(url: str) -> None:
     await store.open()
     make: Callable[[], Store] = lambda: create_store(url)  # noqa: E731
     options = WorkerOptions(concurrency=5, heartbeat_seconds=0.2, tick=TICK, tick_seconds=0.1, poll_seconds=0.5)
-    worker = Worker(store, registry=registry(), options=options, create_pulse_store=make)
+    worker = Worker(
+        store, delivery=create_delivery(store), registry=registry(), options=options, create_pulse_store=make
+    )
     await worker.start()
     write("ready", os.getpid())
     await worker.wait_stopped()

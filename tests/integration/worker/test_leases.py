@@ -157,7 +157,7 @@ async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed
     async def note_claim() -> None:
         claiming.set()
 
-    store = Awkward(world.store, wait=listening, claim=note_claim)
+    store = Awkward(world.store, news=listening, claim=note_claim)
     async with world.worker(
         store=store, tick=Tick(worker_timeout_seconds=8.0), poll_seconds=0.05, grace_seconds=0.0
     ) as worker:

@@ -209,7 +209,7 @@ async def test_a_wake_up_in_a_drain_leaves_nobody_deaf(
     """The last claim before it sleeps is made while it listens, and what came while it did not is asked for."""
     monkeypatch.setattr(fetcher_module, "HURRIED_LISTEN_SECONDS", listen_seconds)
     assert isinstance(world.store, MemoryStore)
-    wakeups, claim_jobs = world.store._wakeups, world.store.claim
+    wakeups, claim_jobs = world.store.news, world.store.claim
     was_listening: list[bool] = []
     news: list[int] = []
 
@@ -265,7 +265,7 @@ async def test_a_wake_up_that_finds_a_limited_queue_full_is_remembered(world: Wo
 
     world.handle(work)
     gate = Gate()
-    store = Awkward(world.store, wait=gate)
+    store = Awkward(world.store, news=gate)
     async with world.worker(
         store=store, queues=("narrow", "wide"), limits={"narrow": 1}, concurrency=4, poll_seconds=3600.0
     ):

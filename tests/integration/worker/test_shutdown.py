@@ -70,9 +70,9 @@ async def test_a_worker_that_is_woken_in_the_moment_it_is_told_to_stop_stops(
     awaited: list[Wakeups] = []
     next_wakeup = Wakeups.next
 
-    async def watched(wakeups: Wakeups, queues: Sequence[str]) -> bool:
+    async def watched(wakeups: Wakeups, queues: Sequence[str]) -> None:
         awaited.append(wakeups)
-        return await next_wakeup(wakeups, queues)
+        await next_wakeup(wakeups, queues)
 
     async def work() -> None: ...
 

@@ -14,7 +14,7 @@ from holdfast.core.payload import Payload
 from holdfast.core.ports import LogStore, Store
 from holdfast.core.retry import Jitter, Retry, Strategy
 from holdfast.core.states import State
-from holdfast.wiring import create_store
+from holdfast.wiring import create_delivery, create_store
 from holdfast.worker.handler import Handler, Isolation, Registry
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
@@ -57,6 +57,7 @@ class World:
         store = given.pop("store", self.store)
         return Worker(
             store,
+            delivery=given.pop("delivery", None) or create_delivery(store),
             registry=given.pop("registry", self.registry),
             create_pulse_store=given.pop("create_pulse_store", self.pulse_store),
             logs=self.logs,

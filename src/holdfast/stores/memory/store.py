@@ -1,6 +1,5 @@
 """The port over dictionaries: the verbs as they are, and reads by walking everything."""
 
-import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -91,7 +90,7 @@ class MemoryStore:
         self._clock = clock or SystemClock()
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
-        self._wakeups = Wakeups()
+        self.news = Wakeups()
 
     async def open(self) -> None:
         """Nothing to connect to."""
@@ -104,7 +103,7 @@ class MemoryStore:
         answer = run_now(verb(tx))
         if tx.marked:
             run_now(propagate(tx))
-        self._wakeups.wake(tx.awakened)
+        self.news.wake(tx.awakened)
         return answer
 
     # the verbs
@@ -400,7 +399,7 @@ class MemoryStore:
     async def resume(self, queue: str) -> None:
         require_valid_queue(queue)
         self._tables.paused.pop(queue, None)
-        self._wakeups.wake({queue})
+        self.news.wake({queue})
 
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
@@ -443,10 +442,3 @@ class MemoryStore:
     async def leave(self, worker_id: UUID) -> None:
         self._run(lambda tx: hand_back_unknown(tx, worker_id, known=(), claiming=frozenset()))
         self._tables.workers.pop(worker_id, None)
-
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._wakeups.next(queues)
-        except TimeoutError:
-            return False

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import asyncpg
 
 from holdfast.core.errors import HoldfastError, SchemaMissing, Unavailable
-from holdfast.core.ports import Clock
+from holdfast.core.ports import Clock, News
 from holdfast.stores.postgres import version
 from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translate
@@ -114,6 +114,7 @@ class Database:
         self.on_lost: Callable[[], None] = _nothing
         """Called when a connection has ended: the next one may be to another server."""
         self.listener = Listener(self._connect_plainly, self.channel, self._wakeups)
+        self.news: News = self.listener if listen else self._wakeups
 
     # connections
 
@@ -369,16 +370,6 @@ class Database:
 
     async def _send_notifications(self, queues: list[str]) -> None:
         await self.fetch(NOTIFY_AFTER_COMMIT, self.channel, payloads_of(queues))
-
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        """Until there is work in one of the queues; False where there was none in time."""
-        if self._is_listening:
-            self.listener.start()
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._wakeups.next(queues)
-        except TimeoutError:
-            return False
 
 
 def _nothing() -> None:

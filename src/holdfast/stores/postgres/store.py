@@ -114,6 +114,7 @@ class PostgresStore:
         self._scan_budget = scan_budget
         self._claims = Claims(self._database)
         self._database.on_lost = self._forget
+        self.news: Final = self._database.news
 
     def _forget(self) -> None:
         """The next connection may be to a server that was promoted, and knows less than the one before."""
@@ -126,9 +127,6 @@ class PostgresStore:
     async def close(self) -> None:
         await self._claims.floors.close()
         await self._database.close()
-
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        return await self._database.wait(queues, timeout_seconds=timeout_seconds)
 
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
         if connection is not None:

@@ -9,7 +9,7 @@ switched off, or lost, everything stays right and is only found later, by pollin
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.stores.wakeup import Wakeups
@@ -96,7 +96,7 @@ class Notifier:
 
 
 class Listener:
-    """Hears of work in other processes; reconnects for as long as it is open."""
+    """Hears of work in other processes, from when somebody first asks; reconnects for as long as it is open."""
 
     def __init__(self, connect: Callable[[], Awaitable[Any]], channel: str, wakeups: Wakeups) -> None:
         self._connect = connect
@@ -105,9 +105,10 @@ class Listener:
         self._task: asyncio.Task[None] | None = None
         self.is_listening = asyncio.Event()
 
-    def start(self) -> None:
+    async def next(self, queues: Sequence[str]) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
+        await self._wakeups.next(queues)
 
     async def close(self) -> None:
         if self._task is not None:

@@ -135,6 +135,10 @@ class SQLiteStore:
     def standstill(self) -> Standstill | None:
         return None if self._lanes is None else self._lanes.writer.standstill
 
+    @property
+    def news(self) -> Watch:
+        return self._require_open().watch
+
     async def open(self) -> None:
         if self._lanes is None:
             self._lanes = await asyncio.to_thread(self._open)
@@ -367,9 +371,6 @@ class SQLiteStore:
             tx.run("heartbeat.leave", worker_id.bytes)
 
         await self._write(work)
-
-    async def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        return await self._require_open().watch.wait(queues, timeout_seconds=timeout_seconds)
 
 
 def _with_dependents(work: Callable[[SQLiteTransaction], Answer], tx: SQLiteTransaction) -> Answer:

@@ -18,7 +18,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,7 +73,7 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="holdfast-sqlite-watch", daemon=True)
         self._thread.start()
 
-    async def wait(self, queues: Iterable[str], *, timeout_seconds: float) -> bool:
+    async def next(self, queues: Sequence[str]) -> None:
         loop = asyncio.get_running_loop()
         wanted = frozenset(queues)
         with self._lock:
@@ -84,10 +84,7 @@ class Watch:
             self._lock.notify()
         self._ring()
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return await wakeups.next(tuple(wanted))
-        except TimeoutError:
-            return False
+            await wakeups.next(queues)
         finally:
             with self._lock:
                 self._wanted -= Counter(wanted)

@@ -14,6 +14,7 @@ from holdfast.testing.factories import (
     after,
     cancel_one,
     claim,
+    hears,
     job_in_state,
     new_job,
     register,
@@ -34,14 +35,14 @@ Cause = Callable[[StoreHarness], Awaitable[object]]
 async def be_quiet(store: Store) -> None:
     """Until nobody wakes for nothing any more, as a store may that has just begun to listen."""
     for _ in range(ROUNDS):
-        if not await store.wait(["q"], timeout_seconds=ROUND_SECONDS):
+        if not await hears(store, ["q"], within_seconds=ROUND_SECONDS):
             return
 
 
 async def is_woken(store: Store, harness: StoreHarness, cause: Cause) -> bool:
     """Whether a waiter is told. The cause is repeated: the first may come before the waiter is there."""
     await be_quiet(store)
-    waiter = asyncio.create_task(store.wait(["q"], timeout_seconds=LONG_SECONDS))
+    waiter = asyncio.create_task(hears(store, ["q"], within_seconds=LONG_SECONDS))
     try:
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
@@ -121,18 +122,18 @@ async def test_a_waiter_of_another_store_is_woken(harness: StoreHarness) -> None
 
 async def test_a_waiter_comes_back_in_time(harness: StoreHarness) -> None:
     """Store.wait: a hint may be missed, so that it never waits longer than it was told."""
-    await asyncio.wait_for(harness.store.wait(["q"], timeout_seconds=0.05), LONG_SECONDS)
+    await asyncio.wait_for(hears(harness.store, ["q"], within_seconds=0.05), LONG_SECONDS)
 
 
 async def test_many_wait_at_once(harness: StoreHarness) -> None:
-    waiters = [asyncio.create_task(harness.store.wait(["q", "r"], timeout_seconds=0.2)) for _ in range(5)]
+    waiters = [asyncio.create_task(hears(harness.store, ["q", "r"], within_seconds=0.2)) for _ in range(5)]
     await submitting(harness)
     await asyncio.wait_for(asyncio.gather(*waiters), LONG_SECONDS)
 
 
 async def test_a_waiter_may_give_up(harness: StoreHarness) -> None:
     """Store.wait: cancelled, it leaves the store as it was."""
-    waiter = asyncio.create_task(harness.store.wait(["q"], timeout_seconds=LONG_SECONDS))
+    waiter = asyncio.create_task(hears(harness.store, ["q"], within_seconds=LONG_SECONDS))
     await asyncio.sleep(0.01)
     waiter.cancel()
     await asyncio.wait({waiter}, timeout=LONG_SECONDS)

@@ -1,0 +1,1 @@
+"""How workers hear of work (``core.ports.Delivery``)."""
