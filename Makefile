@@ -69,7 +69,8 @@ test: setup ## run the tests; ARGS="-k lease -x" is passed on to pytest, WORKERS
 	@"$(BIN)/python" -m pytest -q -n $(WORKERS) $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## compare the stores with the reference for long; DIFFERENTIAL_STEPS=1000000
+test-long: setup ## the long tests, then the stores beside the reference; DIFFERENTIAL_STEPS=1000000
+	@"$(BIN)/python" -m pytest -q -m long $(ARGS)
 	@HOLDFAST_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) \
 		"$(BIN)/python" -m pytest tests/differential --timeout=0 $(ARGS)
 

@@ -19,7 +19,7 @@ def say(what: str) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("store", ["postgres", "sqlite", "standby"])
+@pytest.mark.parametrize("store", ["postgres", "sqlite", pytest.param("standby", marks=pytest.mark.long)])
 async def test_nothing_is_lost_under_fire(store: str) -> None:
     settings = Settings(store=store, seed=secrets.token_hex(4), jobs=JOBS, seconds=SECONDS[store], strikes_a_fault=1)
     say(f"seed {settings.seed}")

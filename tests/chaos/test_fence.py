@@ -30,7 +30,7 @@ async def with_zombies(store: str, *, is_fence_broken: bool) -> Outcome:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 async def test_a_broken_fence_is_seen(store: str) -> None:
     outcome = await with_zombies(store, is_fence_broken=True)
     for _ in range(2):
@@ -42,7 +42,7 @@ async def test_a_broken_fence_is_seen(store: str) -> None:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 async def test_a_zombie_is_refused(store: str) -> None:
     outcome = await with_zombies(store, is_fence_broken=False)
     # These workers are deaf to what they have lost, so their handlers go on beside the others' for a while.

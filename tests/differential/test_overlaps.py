@@ -25,7 +25,7 @@ from tests.differential.shrinking import show, shrink
 
 STEPS: Final = int(os.environ.get("HOLDFAST_DIFFERENTIAL_STEPS", "0")) // 10
 """A step of an overlapping stream often waits for a lock, so a long run has fewer of them."""
-SHORT_STEPS: Final = {"postgres": 700, "sqlite": 400}
+SHORT_STEPS: Final = {"postgres": 400, "sqlite": 250}
 MAX_STEPS: Final = max(20_000, 2 * STEPS)
 EXPECTED: Final = {
     "postgres": {

@@ -41,6 +41,7 @@ SHORT_SEEDS: Final = (209, 268, 214, 507, 548, 250, 488, 216, 455, 405, 140, 159
 EXAMPLES: Final = 5
 
 
+@pytest.mark.timeout(600)
 async def test_the_stores_follow_the_model_until_everything_was_met(open_world: OpenWorld) -> None:
     coverage = Coverage()
     steps = 0

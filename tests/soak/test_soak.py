@@ -10,7 +10,7 @@ JOBS_A_SECOND = 200.0
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 async def test_a_short_soak_loses_nothing_and_leaves_nothing(store: str) -> None:
     settings = Settings(store=store, seconds=SECONDS, jobs_a_second=JOBS_A_SECOND, retention_seconds=2.0)
     outcome = await run(settings, lambda share, text: None)

@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from holdfast.core.commands import NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.retry import Jitter, Retry, Strategy
@@ -70,6 +72,7 @@ def some_jobs() -> list[NewJob]:
     return jobs
 
 
+@pytest.mark.long  # The short form of chaos kills workers, too.
 @on("sqlite", "postgres")
 async def test_workers_killed_at_random_instants_lose_no_job(world: World, tmp_path: Path) -> None:
     seed = random.randrange(2**32)

@@ -14,6 +14,7 @@ from tests.integration.designs.evaluation.test_load import Quiet
 SHORT = Sizes(warm_up_seconds=0.1, turn_seconds=0.3, idle_seconds=1.0, rest_seconds=0.1, many_seconds=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_every_row_has_a_figure(tmp_path: Path) -> None:
     speed = Speed(
