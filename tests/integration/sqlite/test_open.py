@@ -9,11 +9,9 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
-from holdfast.core.access import NewKey, Scope
 from holdfast.core.errors import ConfigError, SchemaMismatch, UsageError
 from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore, schema
@@ -134,64 +132,6 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> N
         await store.open()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("holdfast_tally",)]
-
-
-async def file_of_version(version: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> UUID:
-    """With a job and a worker in it."""
-    first = schema._migrations()[:version]
-    with monkeypatch.context() as as_before:
-        as_before.setattr(schema, "_migrations", lambda: first)
-        store = SQLiteStore(path)
-        await store.open()
-        # Today's statements write it.
-        await store._write(lambda tx: tx.cursor.execute("ALTER TABLE holdfast_ready ADD COLUMN type TEXT"))
-        job_id = await submit_one(store, tags={"a": "b"}, key="k")
-        await store.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE holdfast_ready DROP COLUMN type")
-        worker = (UUID(int=1).bytes, "old")
-        connection.execute("INSERT INTO holdfast_worker (id, name, registered_at, seen_at) VALUES (?, ?, 0, 0)", worker)
-    return job_id
-
-
-def shape_of(path: Path) -> set[tuple[str, str]]:
-    with closing(sqlite3.connect(path)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = {(t, row[1]) for t in tables for row in connection.execute(f"PRAGMA table_info({t})")}
-        indexes = connection.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index'").fetchall()
-        return columns | set(indexes)
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-async def test_a_file_of_an_earlier_version_keeps_its_data(
-    path: Path, tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    job_id = await file_of_version(version, path, monkeypatch)
-    store = await open_store()
-    assert await read_state(store, job_id) is State.SCHEDULED
-    assert await submit_one(store, key="k") == job_id
-    (worker,) = await store.read_workers()
-    assert (worker.name, worker.queues, worker.types) == ("old", (), ())
-    await store.register(worker.id, name="new", queues=("media",), types=("resize",))
-    (worker,) = await store.read_workers()
-    assert (worker.queues, worker.types) == (("media",), ("resize",))
-    new = NewKey(id=UUID(int=1), name="ci", scopes=frozenset({Scope.READ}), digest=bytes(32))
-    assert await store.read_keys() == []
-    added = await store.add_key(new)
-    assert await store.read_keys() == [added]
-    fresh = SQLiteStore(tmp_path / "fresh.db")
-    await fresh.open()
-    await fresh.close()
-    assert shape_of(path) == shape_of(tmp_path / "fresh.db")
-
-
-async def test_many_open_a_file_of_the_first_version_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job_id = await file_of_version(1, path, monkeypatch)
-    stores = [SQLiteStore(path) for _ in range(6)]
-    await asyncio.gather(*(store.open() for store in stores))
-    assert [await read_state(store, job_id) for store in stores] == [State.SCHEDULED] * 6
-    for store in stores:
-        await store.close()
 
 
 async def test_opening_and_closing_twice_is_harmless(path: Path, store: SQLiteStore) -> None:
