@@ -90,8 +90,8 @@ async def _plans(database: Database) -> None:
     connection = await asyncpg.connect(database.url, server_settings=PLANNER)
     try:
         worker: UUID = await connection.fetchval(f"SELECT id FROM {STORE_SCHEMA}.worker")
-        await _explain(connection, sql["claim"], *await _claim_arguments(connection, worker))  # to warm up
-        claim = await _explain(connection, sql["claim"], *await _claim_arguments(connection, worker))
+        await _explain(connection, sql["claim.lease"], *await _claim_arguments(connection, worker))  # to warm up
+        claim = await _explain(connection, sql["claim.lease"], *await _claim_arguments(connection, worker))
         jobs = f"SELECT job, token FROM {STORE_SCHEMA}.running LIMIT $1"
         rows = await connection.fetch(jobs, DRAIN_BATCH_JOBS)
         seqs, tokens = [row["job"] for row in rows], [row["token"] for row in rows]

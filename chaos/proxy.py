@@ -24,7 +24,7 @@ RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER on, zero seconds: closing sends a reset."""
 
 
-CLAIM: Final = b"-- claim: lease up to"
+CLAIM: Final = b"-- claim.lease\n"
 """How the statement begins, as it is sent."""
 PARSED: Final = re.compile(rb"P.{4}([^\0]*)\0" + re.escape(CLAIM), re.DOTALL)
 """PostgreSQL's message that gives a statement its name; it is run by that name from then on."""

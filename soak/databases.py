@@ -77,8 +77,8 @@ class PostgresDatabase:
             "indexes, MiB": float(indexes) / MEBIBYTE,
         }
         if self._has_statements:
-            found |= self._statement("claim, in the server, ms", "-- claim: lease up to%")
-            found |= self._statement("tick, in the server, ms", "-- tick: ask which%")
+            found |= self._statement("claim, in the server, ms", "-- claim.lease%")
+            found |= self._statement("tick, in the server, ms", "-- tick.ask%")
         return found
 
     def _statement(self, name: str, pattern: str) -> dict[str, float]:

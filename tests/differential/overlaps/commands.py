@@ -460,7 +460,7 @@ class Refreshing:
 
     meanwhile: tuple[Any, ...] = ()
     store: int = 0
-    after: str = "claim_holders"
+    after: str = "claim.holders"
 
     async def play(self, stage: Stage) -> None:
         async def work() -> None:
@@ -487,7 +487,7 @@ class ClaimingLate:
             # What it finds may be behind the cursor only once the answer is there: then the next one finds it.
             await stage.database.pass_a_second()
 
-        with stage.database.interrupted(self.claiming.store, after="claim", meanwhile=release):
+        with stage.database.interrupted(self.claiming.store, after="claim.lease", meanwhile=release):
             await stage.play(asked, self.claiming.store)
 
 

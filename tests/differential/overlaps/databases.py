@@ -134,7 +134,7 @@ def postgres(url: str) -> OpenDatabase:
         await empty(url)
         async with AsyncExitStack() as stack:
             patches = stack.enter_context(pytest.MonkeyPatch.context())
-            for module in ("store", "floors", "marks", "telling"):
+            for module in ("claim", "floors", "marks", "telling"):
                 patches.setattr(f"{IN_POSTGRES}{module}.time", steady)
             patches.setattr(database, "KEY_PATIENCE_SECONDS", 0.0)
             patches.setattr(database, "LONE_PATIENCE_SECONDS", 0.0)

@@ -142,7 +142,7 @@ def refresh_meanwhile(c: Choices) -> list[Command]:
     store, queue = _store(c), c.pick((0, 1))
     late = SubmittingWithin((Draft(queue=queue),), pick=1, store=_store(c))
     others = (Submitting(((Draft(queue=queue),),), store=_store(c)), Claiming(_worker(c), store=store, limit=5))
-    refresh = Refreshing((Opening(), late, *others), store=store, after=c.pick(("claim_holders", "claim_floor")))
+    refresh = Refreshing((Opening(), late, *others), store=store, after=c.pick(("claim.holders", "claim.floors")))
     return [
         _claiming(c),
         refresh,

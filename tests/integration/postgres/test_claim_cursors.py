@@ -472,7 +472,7 @@ async def test_a_floor_does_not_pass_what_was_placed_while_its_answer_was_on_the
                 await submit_one(store)
             assert len(await claim(store, worker, limit=3)) == 3
 
-        with answer_held_back(store, "claim_holders", meanwhile):
+        with answer_held_back(store, "claim.holders", meanwhile):
             await store._claims.floors.refresh()
         await submit_one(store)
         assert len(await claim(store, worker, limit=1)) == 1
@@ -625,7 +625,7 @@ async def claim_by_hand(connection: asyncpg.Connection, worker: UUID, *, limit: 
     asked = new_claim(worker, limit=limit)
     lanes = ask(ClaimCursors()).columns
     rows = await connection.fetch(
-        Statements("holdfast")["claim"], None, worker, *lanes, limit, None, str(asked.nonce)[:-4], False
+        Statements("holdfast")["claim.lease"], None, worker, *lanes, limit, None, str(asked.nonce)[:-4], False
     )
     return [claimed["id"] for claimed in rows if claimed["job"] is not None]
 
@@ -813,7 +813,7 @@ async def pages_of_a_claim(
     claim_cursors = ClaimCursors() if from_start else store._claims.cursors
     lanes = claim_cursors.ask(QUEUES, types, monotonic=claim_cursors._rotated_at).columns
     token_stem = str(new_claim(worker).nonce)[:-4]
-    explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + Statements("holdfast")["claim"]
+    explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + Statements("holdfast")["claim.lease"]
     names = list(types) if types is not None else None
     async with connected(url, **PLANNER) as connection:
         transaction = connection.transaction()
@@ -869,6 +869,6 @@ async def test_a_submit_locks_ready_before_it_draws_places(new_database: NewData
 def test_the_verbs_draw_places_in_the_statement_that_writes_them() -> None:
     """PG3, for everything that is not a plain submit."""
     assert "INSERT INTO {schema}.ready" in (
-        text := Statements("holdfast")["insert_ready"].replace('"holdfast"', "{schema}")
+        text := Statements("holdfast")["write.ready"].replace('"holdfast"', "{schema}")
     )
     assert "nextval('{schema}.job_seq')" in text

@@ -18,9 +18,10 @@ COMMIT_MODE = "set_config('synchronous_commit', 'off', true) AS commit_mode"
 def stop_after_snapshot(store: PostgresStore) -> None:
     """Claims wait for the lock once they have begun, and before they look for jobs."""
     statements = store._database.sql
-    waiting = statements["claim"].replace(COMMIT_MODE, f"{COMMIT_MODE}, pg_advisory_xact_lock({LOCK})::text AS waited")
-    assert waiting != statements["claim"]
-    statements._texts["claim"] = waiting
+    text = statements["claim.lease"]
+    waiting = text.replace(COMMIT_MODE, f"{COMMIT_MODE}, pg_advisory_xact_lock({LOCK})::text AS waited")
+    assert waiting != text
+    statements._texts["claim.lease"] = waiting
 
 
 @pytest.mark.parametrize("changed", [0, 1, 2])

@@ -109,10 +109,10 @@ async def test_after_its_keys_a_submit_is_as_patient_as_ever(url: str, store: Po
     """It waits for others than those who hold keys, too: the counts are being added up."""
 
     async def verb(tx: PostgresTransaction) -> list[str]:
-        rows = [(await tx._inline("SHOW lock_timeout"))[0]["lock_timeout"]]
+        rows = [(await tx._executor.fetch("SHOW lock_timeout"))[0]["lock_timeout"]]
         job = new_job(key="key")
         await tx.lock_keys([KeyClaim(job_type=job.type, key="key", job_id=job.id, digest=b"", expires_at=tx.now)])
-        return [*rows, (await tx._inline("SHOW lock_timeout"))[0]["lock_timeout"]]
+        return [*rows, (await tx._executor.fetch("SHOW lock_timeout"))[0]["lock_timeout"]]
 
     before, behind = await store._database.transact(verb)
     assert before == behind

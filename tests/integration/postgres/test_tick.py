@@ -176,7 +176,7 @@ async def test_a_claim_that_commits_after_leave_strands_nothing(
     await tick(timed)
     async with connected(url) as claimer:
         await claimer.execute("BEGIN")
-        statement = timed._database.sql["claim"]
+        statement = timed._database.sql["claim.lease"]
         lanes = timed._claims.cursors.ask(("default",), None, monotonic=0.0).columns
         token_stem = str(uuid4())[:-4]
         await claimer.fetch(statement, clock.now(), worker, *lanes, 1, None, token_stem, False)

@@ -82,7 +82,7 @@ def statements() -> dict[str, str]:
     """All of them, with what is filled in at run time; those of ``doctor`` walk over tables by design."""
     found = {}
     for name, text in SQL.items():
-        if name.startswith("doctor."):
+        if name.startswith("doctor"):
             continue
         if "{candidates}" in text:
             for states in (None, *({state} for state in State), set(State)):
@@ -135,9 +135,7 @@ def test_migrations_are_numbered_without_a_gap() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_nothing_is_left_to_be_filled_in() -> None:
-    left = {name: re.findall(r"\{\w+\}", text) for name, text in SQL.items()}
-    assert {word for words in left.values() for word in words} <= {"{marks}", "{candidates}", "{state}"}
+def test_nothing_is_left_to_be_filled_in_a_migration() -> None:
     assert "{" not in fill("".join(file.read_text(encoding="utf-8") for file in sql_files("migrations")))
 
 

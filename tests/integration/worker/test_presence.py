@@ -332,7 +332,7 @@ async def test_a_worker_that_can_do_nothing_about_it_stops_its_handlers(
         error = Unavailable("no answer")
         error.__cause__ = cause
         monkeypatch.setattr(pulse_store._database, "connect", no_connection(error))
-        take_back = pulse_store._database.sql["attend"]
+        take_back = pulse_store._database.sql["presence.say"]
         monkeypatch.setattr(pulse_store._database, "fetch", all_but(take_back, error, pulse_store._database.fetch))
         await end_session(world, worker.id)
         await eventually(lambda: story == ["started", "stopped"])

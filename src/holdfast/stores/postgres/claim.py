@@ -25,7 +25,7 @@ class Claims:
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         if claim.is_repeat:
             tokens = lease_tokens(claim.nonce, claim.limit)
-            rows = await self._database.fetch(self._database.sql["claim_again"], claim.owner, tokens)
+            rows = await self._database.fetch(self._database.sql["claim.again"], claim.owner, tokens)
             if rows:
                 return all_claimed_from(rows, claim.owner)
         asked = self._ask(claim)
@@ -42,7 +42,7 @@ class Claims:
         types = list(claim.types) if claim.types is not None else None
         token_stem = str(claim.nonce)[:-4]
         rows = await self._database.fetch(
-            self._database.sql["claim"],
+            self._database.sql["claim.lease"],
             self._database.now,
             claim.owner,
             *asked.columns,

@@ -44,9 +44,6 @@ FIRST_PAUSE_SECONDS: Final = 0.005
 LONGEST_PAUSE_SECONDS: Final = 0.1
 """How long a key that somebody else holds is tried for, beside others and alone, and the pauses between tries."""
 CHANNEL: Final = "holdfast"
-NOTIFY: Final = "SELECT pg_notify($1::text, payload) FROM unnest($2::text[]) AS g (payload)"
-# Of a notification by itself nothing need reach the disk.
-NOTIFY_AFTER_COMMIT: Final = NOTIFY.replace("SELECT", "SELECT set_config('synchronous_commit', 'off', true),", 1)
 
 # The plans of the hot statements are index lookups whatever the statistics say. As start-up settings they hold for
 # our own connections only, and for cached plans too. Behind a pooler plans are made afresh for every statement: there
@@ -60,12 +57,6 @@ PLANNER: Final = {
     # The plan does not depend on the arguments, so it is made once.
     "plan_cache_mode": "force_generic_plan",
 }
-
-# Every type of our parameters that asyncpg has to ask the server about.
-LEARN_TYPES: Final = (
-    "SELECT NULL::uuid[], NULL::bigint[], NULL::int[], NULL::smallint[], NULL::float8[], NULL::boolean[], "
-    "NULL::bytea[], NULL::timestamptz[]"
-)
 
 BEGIN: Final = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '20s'; "
@@ -134,7 +125,7 @@ class Database:
             connection = await self._connect_plainly()
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    await _learn_types(connection)
+                    await self._learn_types(connection)
             except BaseException:
                 connection.terminate()
                 raise
@@ -142,6 +133,16 @@ class Database:
         except TimeoutError as error:
             # Ours, or the system's own, which may be shorter.
             raise Unavailable(f"PostgreSQL does not answer (no connection in {CONNECT_SECONDS} s)") from error
+
+    async def _learn_types(self, connection: Any) -> None:
+        """asyncpg switches jit off while it asks, and on again: behind a pooler in a session that may be another.
+
+        In a transaction it is the same one, so that nothing is left behind for whoever gets it next. Whoever opens a
+        connection closes it where this does not succeed, so nothing is rolled back here, by a server that may hang.
+        """
+        await connection.execute("BEGIN")
+        await connection.fetch(self.sql["connection.learn_types"])
+        await connection.execute("COMMIT")
 
     async def open(self) -> None:
         self._pool = Pool(self.connect, size=self._pool_size)
@@ -333,7 +334,7 @@ class Database:
         begin = BEGIN if self._is_prepared else BEGIN_POOLED
         await connection.execute(f"{begin}; {NOT_SYNCHRONOUS}" if may_be_forgotten else begin)
         try:
-            now = self.now or await connection.fetchval("SELECT clock_timestamp()")
+            now = self.now or await connection.fetchval(self.sql["connection.now"])
             tx = self.transaction(AsyncpgExecutor(connection), now, waiting or Waiting())
             answer = await verb(tx)
             await connection.execute("COMMIT")
@@ -366,22 +367,11 @@ class Database:
     async def notify_within(self, executor: Executor, queues: Collection[str]) -> None:
         """As part of a caller's transaction: who commits it, and when, is not ours to know."""
         if queues and self._is_notifying:
-            await executor.fetch(NOTIFY, self.channel, payloads_of(queues))
+            await executor.fetch(self.sql["wait.notify"], self.channel, payloads_of(queues))
 
     async def _send_notifications(self, queues: list[str]) -> None:
-        await self.fetch(NOTIFY_AFTER_COMMIT, self.channel, payloads_of(queues))
+        await self.fetch(self.sql["wait.notify_after_commit"], self.channel, payloads_of(queues))
 
 
 def _nothing() -> None:
     """Nobody wants to know."""
-
-
-async def _learn_types(connection: Any) -> None:
-    """asyncpg switches jit off while it asks, and on again: behind a pooler in a session that may be another by then.
-
-    In a transaction it is the same one, so that nothing is left behind for whoever gets it next. Whoever opens a
-    connection closes it where this does not succeed, so nothing is rolled back here, by a server that may hang.
-    """
-    await connection.execute("BEGIN")
-    await connection.fetch(LEARN_TYPES)
-    await connection.execute("COMMIT")

@@ -43,10 +43,6 @@ STATEMENTS: Final = {
     Code.KEY_WITHOUT_JOB: ("keys",),
     Code.LABEL_WITHOUT_JOB: ("tags", "notes", "attempts"),
 }
-SUMMED: Final = """
-    WITH found AS MATERIALIZED ({check})
-    SELECT count(*) AS count, ARRAY(SELECT f.example FROM found f LIMIT {examples}) AS examples FROM found
-"""
 SETTINGS: Final = "; ".join(
     (
         "SET LOCAL idle_in_transaction_session_timeout = '60s'",
@@ -91,10 +87,7 @@ async def in_snapshot(connection: Any, begin: str, work: Callable[[Any], Awaitab
 class PostgresDoctor:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._checks = database.sql.parts("doctor")
-        self._server = database.sql.parts("doctor_server")
-        self._overdue = database.sql.parts("doctor_overdue")
-        self._repairs = database.sql.parts("doctor_repair")
+        self._sql = database.sql
 
     # what is wrong
 
@@ -102,7 +95,7 @@ class PostgresDoctor:
         missing = await self._missing_privileges()
         if any(what.startswith("SELECT") for what in missing.examples):
             return Examined((missing,), (Code.PRIVILEGES_MISSING,), is_readable=False)
-        lock = f"LOCK TABLE {self._database.sql.schema}.tally IN ACCESS SHARE MODE"
+        lock = self._sql["doctor.hold_tally"]
         found = await self._database.use(
             lambda connection: in_snapshot(
                 connection, f"{SNAPSHOT}; {lock}", lambda connection: self._examine(connection, examination)
@@ -121,11 +114,11 @@ class PostgresDoctor:
 
     async def _examine(self, connection: Any, examination: Examination) -> list[Found]:
         newest = None if examination.is_deep else examination.newest
-        now = self._database.now or await connection.fetchval("SELECT clock_timestamp()")
+        now = self._database.now or await connection.fetchval(self._sql["connection.now"])
         found = [await self._found(connection, code, newest, now) for code in CHECKS]
-        rows = await _fetch(connection, self._checks["tally_wrong"], newest)
+        rows = await _fetch(connection, self._sql["doctor.tally_wrong"], newest)
         wrong = [f"{row['queue']} {row['state']}: {row['tallied']} counted, {row['jobs']} there" for row in rows]
-        (row,) = await _fetch(connection, self._checks["sequence"])
+        (row,) = await _fetch(connection, self._sql["doctor.sequence"])
         behind = (f"at {row['at']}, given out: {row['highest']}",) if _is_behind(row) else ()
         return [
             *found,
@@ -134,23 +127,24 @@ class PostgresDoctor:
         ]
 
     async def _found(self, connection: Any, code: Code, newest: int | None, now: datetime) -> Found:
-        sql = SUMMED.format(check=self._checks[code], examples=EXAMPLES)
+        check = self._sql[f"doctor.{code}"]
+        sql = self._sql["doctor.summed"].replace("{check}", check).replace("{examples}", str(EXAMPLES))
         (row,) = await _fetch(connection, sql, *_arguments(sql, newest, now))
         return Found(code, row["count"], tuple(row["examples"]))
 
     async def _missing_privileges(self) -> Found:
-        rows = await self._database.fetch(self._server["privileges"])
+        rows = await self._database.fetch(self._sql["doctor_server.privileges"])
         return Found(Code.PRIVILEGES_MISSING, len(rows), tuple(row["what"] for row in rows))
 
     async def _skew(self) -> Found:
         before = datetime.now(UTC)
-        (row,) = await self._database.fetch("SELECT clock_timestamp() AS now")
+        (row,) = await self._database.fetch(self._sql["connection.now"])
         return skew(before, row["now"], datetime.now(UTC))
 
     async def _warnings(self) -> list[Found]:
         found: list[Found] = []
         for code, arguments in _WARNINGS.items():
-            rows = await self._database.fetch(self._server[code], *arguments)
+            rows = await self._database.fetch(self._sql[f"doctor_server.{code}"], *arguments)
             found.append(Found(code, len(rows), tuple(row["what"] for row in rows)))
         return found
 
@@ -165,7 +159,7 @@ class PostgresDoctor:
         return Look(look.now, tuple(free))
 
     async def _look(self, connection: Any, timing: Timing) -> tuple[Look, dict[int, set[int]]]:
-        now = self._database.now or await connection.fetchval("SELECT clock_timestamp()")
+        now = self._database.now or await connection.fetchval(self._sql["connection.now"])
         late, timeout = timing.late_seconds, timing.worker_timeout_seconds
         arguments: dict[str, tuple[Any, ...]] = {
             "due": (),
@@ -176,7 +170,7 @@ class PostgresDoctor:
         }
         rows: list[Row] = []
         for name, more in arguments.items():
-            rows += await _fetch(connection, self._overdue[name], now, limits.MAX_OVERDUE_JOBS, *more)
+            rows += await _fetch(connection, self._sql[f"doctor_overdue.{name}"], now, limits.MAX_OVERDUE_JOBS, *more)
         candidates = [_candidate(row) for row in rows]
         overdue = overdue_of(candidates, now=now, timing=timing, limit=limits.MAX_OVERDUE_JOBS)
         parents: dict[int, set[int]] = {}
@@ -209,10 +203,10 @@ class PostgresDoctor:
             await self._repair_jobs(code, sorted(broken))
         else:
             for name in STATEMENTS[code]:
-                await self._remove(self._repairs[name])
+                await self._remove(self._sql[f"doctor_repair.{name}"])
 
     async def _broken(self, code: Code, newest: int | None) -> set[int]:
-        sql = self._checks[code]
+        sql = self._sql[f"doctor.{code}"]
 
         async def work(connection: Any) -> set[int]:
             return {row["seq"] for row in await _fetch(connection, sql, *_arguments(sql, newest, datetime.now(UTC)))}
@@ -225,8 +219,8 @@ class PostgresDoctor:
             await self._database.transact(lambda tx, batch=batch: BY_JOBS[code](tx, batch), may_wait=False)  # type: ignore[misc]
 
     async def _correct_tally(self, newest: int | None) -> None:
-        lock = f"LOCK TABLE {self._database.sql.schema}.tally IN SHARE UPDATE EXCLUSIVE MODE"
-        sql = self._repairs["tally"].replace("{tally_wrong}", self._checks["tally_wrong"])
+        lock = self._sql["doctor_repair.hold_tally"]
+        sql = self._sql["doctor_repair.tally"].replace("{tally_wrong}", self._sql["doctor.tally_wrong"])
         await self._database.use(
             lambda connection: in_snapshot(
                 connection, f"{FIXED_SNAPSHOT}; {lock}", lambda connection: _fetch(connection, sql, newest)
@@ -235,10 +229,11 @@ class PostgresDoctor:
 
     async def _move_sequence_on(self) -> None:
         for _ in range(MAX_STEPS):
-            (row,) = await self._database.fetch(self._checks["sequence"])
+            (row,) = await self._database.fetch(self._sql["doctor.sequence"])
             if not _is_behind(row):
                 return
-            await self._database.fetch(self._repairs["sequence"], min(row["highest"] - row["at"], DRAWN_NUMBERS))
+            missing = min(row["highest"] - row["at"], DRAWN_NUMBERS)
+            await self._database.fetch(self._sql["doctor_repair.sequence"], missing)
 
     async def _remove(self, sql: str) -> None:
         for _ in range(MAX_STEPS):

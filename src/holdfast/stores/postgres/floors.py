@@ -48,7 +48,7 @@ class Floors:
     async def _refresh(self) -> None:
         furthest = self._cursors.furthest()
         try:
-            (row,) = await self._database.fetch(self._database.sql["claim_holders"])
+            (row,) = await self._database.fetch(self._database.sql["claim.holders"])
         finally:
             monotonic = time.monotonic()
             self._cursors.note_refresh(monotonic=monotonic)
@@ -63,7 +63,7 @@ class Floors:
         for types, positions in of_types(question.lanes).items():
             columns: list[list[Any]] = [[column[n] for n in positions] for column in question.columns]
             names = list(types) if types is not None else None
-            rows = await self._database.fetch(self._database.sql["claim_floor"], *columns, names)
+            rows = await self._database.fetch(self._database.sql["claim.floors"], *columns, names)
             for position, row in zip(positions, rows, strict=True):
                 places[position] = row["place"]
         return places

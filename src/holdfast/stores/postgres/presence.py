@@ -28,8 +28,6 @@ from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.errors import sqlstate_of
 from holdfast.stores.postgres.hosts import CONNECT_SECONDS
 
-LOCK: Final = "SELECT pg_advisory_lock_shared($1::bigint)"
-"""Shared: a session that the server still believes in does not keep its successor waiting."""
 MAX_LOCK_KEY: Final = (1 << 63) - 1
 RESTARTING: Final = "57P03"
 """The server does not take connections now: it shuts down, starts, or recovers from a crash."""
@@ -138,8 +136,8 @@ class Presence:
         connection = await self._database.connect()
         try:
             proven_at = time.monotonic()
-            await connection.execute(self._database.sql["attend_session"])
-            await connection.fetchval(LOCK, self._key)
+            await connection.execute(self._database.sql["presence.session"])
+            await connection.fetchval(self._database.sql["presence.lock"], self._key)
             await self._say(connection)
         except BaseException:
             connection.terminate()
@@ -147,7 +145,7 @@ class Presence:
         return Session(connection, proven_at)
 
     async def _say(self, connection: Any) -> None:
-        await connection.execute(self._database.sql["attend"], self._worker_id, self._key)
+        await connection.execute(self._database.sql["presence.say"], self._worker_id, self._key)
 
     async def _take_back(self) -> None:
         """There is nothing to see of this worker: its silence counts, and nothing else."""
@@ -155,7 +153,7 @@ class Presence:
             return
         try:
             async with asyncio.timeout(self._hurry_seconds()):
-                await self._database.fetch(self._database.sql["attend"], self._worker_id, None)
+                await self._database.fetch(self._database.sql["presence.say"], self._worker_id, None)
         except Exception as error:
             self._note_failure(error)
         else:
@@ -193,7 +191,7 @@ class Presence:
 
     async def _look(self, connection: Any) -> tuple[list[UUID], bool]:
         """Whose proofs are away, and whether there is nobody else."""
-        sql = self._database.sql["find_absent"]
+        sql = self._database.sql["presence.absent"]
         row = await connection.fetchrow(sql, self._worker_id, self._key, self._timeout_seconds)
         if not row["is_noted"]:
             await self._say(connection)

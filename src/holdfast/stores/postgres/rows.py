@@ -205,7 +205,7 @@ def plain_insert(jobs: Sequence[NewJob]) -> tuple[str, list[Any]]:
     """The statement that inserts such jobs, and its parameters after the clock, in its order."""
     if isinstance(jobs, AlikeJobs) and not jobs.first.delay_seconds:
         _, _, *shared = one_row(jobs.first)
-        return "submit_alike", [jobs.ids, [payload.data for payload in jobs.payloads], *shared]
+        return "submit.alike", [jobs.ids, [payload.data for payload in jobs.payloads], *shared]
     ids, payloads = [job.id for job in jobs], [job.payload.data for job in jobs]
     columns = [
         given_once([job.type for job in jobs]),
@@ -217,8 +217,8 @@ def plain_insert(jobs: Sequence[NewJob]) -> tuple[str, list[Any]]:
     delays = given_once([job.delay_seconds for job in jobs])
     if delays == [0.0] and all(len(column) == 1 for column in columns):
         *shared, options = (column[0] for column in columns)
-        return "submit_alike", [ids, payloads, *shared, options or None]
-    return "submit", [ids, payloads, *columns, delays]
+        return "submit.alike", [ids, payloads, *shared, options or None]
+    return "submit.many", [ids, payloads, *columns, delays]
 
 
 def _settings_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
@@ -241,7 +241,7 @@ def given_once(column: list[Any]) -> list[Any]:
 
 
 def one_row(job: NewJob) -> tuple[Any, ...]:
-    """The parameters of submit_one.sql, and of submit_alike.sql for one job, after the clock, in their order."""
+    """The parameters of submit.one, and of submit.alike for one job, after the clock, in their order."""
     return (
         job.id,
         job.payload.data,

@@ -203,7 +203,7 @@ class PostgresStore:
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         rows = await self._database.fetch(
-            self._database.sql["extend"],
+            self._database.sql["heartbeat.extend"],
             self._database.now,
             heartbeat.worker,
             [lease.seq for lease in heartbeat.held],
@@ -234,15 +234,8 @@ class PostgresStore:
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
         require_valid_worker(name, queues=queues, types=types)
-        sql = f"""
-            INSERT INTO {self._database.sql.schema}.worker AS w (id, name, queues, types, registered_at, seen_at)
-            SELECT $1::uuid, $2::text, $4::text[], $5::text[], clock.now, clock.now
-            FROM (SELECT coalesce($3::timestamptz, clock_timestamp()) AS now) clock
-            ON CONFLICT (id) DO UPDATE SET
-                name = excluded.name, queues = excluded.queues, types = excluded.types,
-                seen_at = excluded.seen_at, is_lost = false
-        """
-        await self._database.fetch(sql, worker_id, name, self._database.now, list(queues), list(types))
+        given = (worker_id, name, self._database.now, list(queues), list(types))
+        await self._database.fetch(self._database.sql["heartbeat.register"], *given)
 
     @property
     def absent_since(self) -> float | None:
@@ -272,7 +265,7 @@ class PostgresStore:
             await hand_back_unknown(tx, worker_id, known=(), claiming=frozenset())
 
         await self._database.transact(hand_back, may_wait=False)
-        await self._database.fetch(f"DELETE FROM {self._database.sql.schema}.worker WHERE id = $1::uuid", worker_id)
+        await self._database.fetch(self._database.sql["heartbeat.leave"], worker_id)
         # What a claim got that found the worker still there. One that is later still is for tick.
         await self._database.transact(hand_back, may_wait=False)
 
@@ -291,15 +284,11 @@ class PostgresStore:
 
     async def pause(self, queue: str) -> None:
         require_valid_queue(queue)
-        sql = f"""
-            INSERT INTO {self._database.sql.schema}.pause (queue, paused_at)
-            VALUES ($1::text, coalesce($2::timestamptz, clock_timestamp())) ON CONFLICT DO NOTHING
-        """
-        await self._database.fetch(sql, queue, self._database.now)
+        await self._database.fetch(self._database.sql["pause.pause"], queue, self._database.now)
 
     async def resume(self, queue: str) -> None:
         require_valid_queue(queue)
-        await self._database.fetch(f"DELETE FROM {self._database.sql.schema}.pause WHERE queue = $1::text", queue)
+        await self._database.fetch(self._database.sql["pause.resume"], queue)
         self._database.announce({queue})
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
@@ -318,7 +307,7 @@ class PostgresStore:
         sweeps = self._database.sweeps
         asked = sweeps.begin()
         (row,) = await self._database.fetch(
-            self._database.sql["tick"],
+            self._database.sql["tick.ask"],
             self._database.now,
             tick.worker_timeout_seconds,
             asked.due.start,
@@ -375,11 +364,11 @@ class PostgresStore:
         tally = self._database.sweeps.tally
         if not tally.is_worth_it(size_bytes):
             return
-        (row,) = await self._database.fetch(self._database.sql["tally_rows"])
+        (row,) = await self._database.fetch(self._database.sql["tick.tally_rows"])
         if row["rows"] < 2 * row["sums"]:
             tally.is_all_needed(size_bytes)
             return
-        (answer,) = await self._database.fetch(self._database.sql["tally_compact"], tally.wait_milliseconds)
+        (answer,) = await self._database.fetch(self._database.sql["tick.compact_tally"], tally.wait_milliseconds)
         tally.tried(is_done=answer["is_done"])
 
     async def _tell_marks(self, tick: Tick) -> TickReport:

@@ -54,7 +54,7 @@ class Submits:
         except HoldfastError as refusal:
             return refusal
         is_told = self._database.may_tell()
-        await self._insert("submit_one", *one_row(job), self._database.channel if is_told else None)
+        await self._insert("submit.one", *one_row(job), self._database.channel if is_told else None)
         self._database.announce((job.queue,), is_told=is_told)
         return (Submitted(job.id),)
 
@@ -169,7 +169,7 @@ class Submits:
     async def _submit_by(self, executor: Executor, submits: Sequence[Submit]) -> list[SubmitAnswer]:
         now = self._database.now
         if now is None:
-            (row,) = await executor.fetch("SELECT clock_timestamp() AS now")
+            (row,) = await executor.fetch(self._database.sql["connection.now"])
             now = row["now"]
         tx = self._database.transaction(executor, now, Waiting(is_callers=True))
         answers = await submit_by_verb(tx, submits)

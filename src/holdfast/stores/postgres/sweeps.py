@@ -170,8 +170,8 @@ class Tally:
 class UnknownLeases:
     """Which workers' leases were compared with what they know, and when.
 
-    It is done at every heartbeat where that is cheap (``extend.sql`` decides), and every ``UNKNOWN_LEASES_SECONDS``
-    where it is not.
+    It is done at every heartbeat where that is cheap (``heartbeat.extend`` decides), and every
+    ``UNKNOWN_LEASES_SECONDS`` where it is not.
     """
 
     def __init__(self, monotonic: Monotonic = time.monotonic) -> None:

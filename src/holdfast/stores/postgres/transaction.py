@@ -20,7 +20,7 @@ from holdfast.core.states import State
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.locks import KEYS_BRIEFLY, TRIED_KEYS, Held, Waiting
 from holdfast.stores.postgres.rows import Row, edge_from, encode_failure, record_from, slot_from
-from holdfast.stores.postgres.statements import REPLICATED, Statements
+from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.postgres.sweeps import FIRST, RETENTION_LOOKS, Place, Retention, Search, Searches, Sweep, Sweeps
 from holdfast.stores.transaction import Change
 
@@ -55,9 +55,6 @@ class PostgresTransaction:
 
     async def _run(self, name: str, *arguments: Any) -> Sequence[Row]:
         return await self._executor.fetch(self._sql[name], *arguments)
-
-    async def _inline(self, text: str, *arguments: Any) -> Sequence[Row]:
-        return await self._executor.fetch(text.replace("{schema}", self._sql.schema), *arguments)
 
     # jobs
 
@@ -97,12 +94,11 @@ class PostgresTransaction:
             found.update((row["seq"], record_from(row)) for row in rows)
             missing -= found.keys()
             if missing:
-                exist = "SELECT seq FROM {schema}.job WHERE seq = ANY ($1::bigint[])"
-                missing = {row["seq"] for row in await self._inline(exist, sorted(missing))}
+                missing = {row["seq"] for row in await self._run("read.existing", sorted(missing))}
         return found, missing
 
     async def lock_ids(self, ids: Collection[UUID]) -> dict[UUID, Record]:
-        rows = await self._inline("SELECT id, seq FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
+        rows = await self._run("read.seqs", list(ids))
         try:
             records = await self.lock([row["seq"] for row in rows])
         except Held as held:
@@ -111,18 +107,17 @@ class PostgresTransaction:
         return {record.id: record for record in records.values()}
 
     async def existing_ids(self, ids: Collection[UUID]) -> set[UUID]:
-        rows = await self._inline("SELECT id FROM {schema}.job WHERE id = ANY ($1::uuid[])", list(ids))
+        rows = await self._run("read.seqs", list(ids))
         if rows:
-            await self._inline(f"SELECT {REPLICATED}")
+            await self._run("connection.replicate")
         return {row["id"] for row in rows}
 
     async def reserve_seqs(self, count: int) -> list[int]:
-        sql = "SELECT nextval('{schema}.job_seq') AS seq FROM generate_series(1, $1::int)"
-        return sorted(row["seq"] for row in await self._inline(sql, count))
+        return sorted(row["seq"] for row in await self._run("write.reserve", count))
 
     async def insert(self, jobs: Sequence[tuple[Record, NewJob]]) -> None:
         await self._run(
-            "insert_jobs",
+            "write.job",
             [r.seq for r, _ in jobs],
             [r.id for r, _ in jobs],
             [r.type for r, _ in jobs],
@@ -143,16 +138,13 @@ class PostgresTransaction:
         await self._count(Counter((record.queue, record.state) for record, _ in jobs))
         tags = [(record.seq, name, value) for record, job in jobs for name, value in job.tags.items()]
         if tags:
-            sql = (
-                "INSERT INTO {schema}.tag (job, name, value) SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])"
-            )
-            await self._inline(sql, *map(list, zip(*tags, strict=True)))
+            await self._run("write.tag", *map(list, zip(*tags, strict=True)))
 
     async def write(self, changes: Sequence[Change]) -> None:
         moved = [change for change in changes if change.before.state is not change.after.state]
         for table in sorted({_table(change.before.state) for change in moved}):
             seqs = [change.before.seq for change in moved if _table(change.before.state) == table]
-            await self._inline(f"DELETE FROM {{schema}}.{table} WHERE job = ANY ($1::bigint[])", seqs)
+            await self._run(f"write.leave_{table}", seqs)
         await self._stand([change.after for change in moved])
         await self._amend([change.after for change in changes if change.before.state is change.after.state])
         deltas: Counter[tuple[str, State]] = Counter()
@@ -169,7 +161,7 @@ class PostgresTransaction:
         self.awakened.update(record.queue for record in ready)
         if ready:
             await self._run(
-                "insert_ready",
+                "write.ready",
                 [r.seq for r in ready],
                 [r.queue for r in ready],
                 [int(r.priority) for r in ready],
@@ -179,7 +171,7 @@ class PostgresTransaction:
             )
         if waiting:
             await self._run(
-                "insert_waiting",
+                "write.waiting",
                 [r.seq for r in waiting],
                 [r.state for r in waiting],
                 *_carried(waiting),
@@ -189,7 +181,7 @@ class PostgresTransaction:
             )
         if ended:
             await self._run(
-                "insert_ended",
+                "write.ended",
                 [r.seq for r in ended],
                 [r.state for r in ended],
                 *_carried(ended),
@@ -204,48 +196,25 @@ class PostgresTransaction:
         """Write what may change while a job stays where it is."""
         for table in sorted({_table(record.state) for record in records}):
             here = [record for record in records if _table(record.state) == table]
-            columns, sets, types = "has_dependents", "has_dependents = g.has_dependents", "$2::boolean[]"
-            arguments: list[list[Any]] = [[r.seq for r in here], [r.has_dependents for r in here]]
+            columns: list[list[Any]] = [[r.seq for r in here], [r.has_dependents for r in here]]
             if table == "running":
-                columns += ", cancel_requested, expires_at"
-                sets += ", cancel_requested = g.cancel_requested, expires_at = g.expires_at"
-                types += ", $3::boolean[], $4::timestamptz[]"
-                arguments += [[r.cancel_requested for r in here], [r.expires_at for r in here]]
+                columns += [[r.cancel_requested for r in here], [r.expires_at for r in here]]
             if table == "ended":
-                columns, sets, types = (
-                    columns + ", ended_by",
-                    sets + ", ended_by = g.ended_by",
-                    types + ", $3::bigint[]",
-                )
-                arguments.append([r.ended_by for r in here])
-            # By address: the rows are locked, and no plan can take the whole table for the shorter way.
-            sql = f"""
-                UPDATE {{schema}}.{table} t SET {sets}
-                FROM unnest($1::bigint[], {types}) AS g (job, {columns})
-                CROSS JOIN LATERAL (
-                    SELECT t.ctid AS address FROM {{schema}}.{table} t WHERE t.job = g.job OFFSET 0
-                ) found
-                WHERE t.ctid = found.address
-            """
-            await self._inline(sql, *arguments)
+                columns.append([r.ended_by for r in here])
+            await self._run(f"write.change_{table}", *columns)
 
     async def _count(self, deltas: Counter[tuple[str, State]]) -> None:
         rows = [(queue, state, delta) for (queue, state), delta in deltas.items() if delta]
         if rows:
-            await self._run("insert_tally", *map(list, zip(*rows, strict=True)))
+            await self._run("write.tally", *map(list, zip(*rows, strict=True)))
 
     async def place_anew(self, records: Sequence[Record]) -> None:
-        # An UPDATE locks ready for writing before it draws the places, as PG3 asks.
-        sql = """
-            UPDATE {schema}.ready SET place = nextval('{schema}.job_seq'), scheduled_at = $2::timestamptz
-            WHERE job = ANY ($1::bigint[])
-        """
-        await self._inline(sql, [record.seq for record in records], self.now)
+        await self._run("write.place_anew", [record.seq for record in records], self.now)
         self.awakened.update(record.queue for record in records)
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
         await self._run(
-            "insert_attempts",
+            "write.attempt",
             [a.id for _, a in attempts],
             [seq for seq, _ in attempts],
             [a.number for _, a in attempts],
@@ -259,8 +228,7 @@ class PostgresTransaction:
         )
 
     async def ended_by_holder(self, leases: Collection[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
-        sql = "SELECT job, token FROM {schema}.attempt WHERE job = ANY ($1::bigint[]) AND is_ended_by_holder"
-        rows = await self._inline(sql, list({seq for seq, _ in leases}))
+        rows = await self._run("write.ended_by_holder", list({seq for seq, _ in leases}))
         return {(row["job"], row["token"]) for row in rows} & set(leases)
 
     async def save_notes(self, notes: Sequence[tuple[int, Progress | None, bytes | None]]) -> None:
@@ -273,7 +241,7 @@ class PostgresTransaction:
                 checkpoint if checkpoint is not None else old_checkpoint,
             )
         await self._run(
-            "save_notes",
+            "write.note",
             list(merged),
             [p.percent if p else None for p, _ in merged.values()],
             [p.message if p else None for p, _ in merged.values()],
@@ -298,15 +266,9 @@ class PostgresTransaction:
         return [holders.get((claim.job_type, claim.key)) for claim in claims]
 
     async def put_keys(self, claims: Sequence[KeyClaim]) -> None:
-        sql = """
-            INSERT INTO {schema}.idempotency AS held (job_type, key, job_id, digest, expires_at)
-            SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::timestamptz[])
-            ON CONFLICT (job_type, key) DO UPDATE
-                SET job_id = excluded.job_id, digest = excluded.digest, expires_at = excluded.expires_at
-        """
         self._taken_keys -= {(claim.job_type, claim.key) for claim in claims}
-        await self._inline(
-            sql,
+        await self._run(
+            "idempotency.put",
             [claim.job_type for claim in claims],
             [claim.key for claim in claims],
             [claim.job_id for claim in claims],
@@ -317,16 +279,7 @@ class PostgresTransaction:
     async def drop_keys(self, claims: Sequence[KeyClaim]) -> None:
         names = [n for n in {(claim.job_type, claim.key) for claim in claims} if n in self._taken_keys]
         if names:
-            sql = """
-                DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
-                    SELECT found.address FROM unnest($1::text[], $2::text[]) AS g (job_type, key)
-                    CROSS JOIN LATERAL (
-                        SELECT held.ctid AS address FROM {schema}.idempotency held
-                        WHERE held.job_type = g.job_type AND held.key = g.key OFFSET 0
-                    ) found
-                ))
-            """
-            await self._inline(sql, [name[0] for name in names], [name[1] for name in names])
+            await self._run("idempotency.drop", [name[0] for name in names], [name[1] for name in names])
 
     async def _ask_for_keys(self, claims: Mapping[tuple[str, str], KeyClaim]) -> Sequence[Row]:
         arguments = (
@@ -339,7 +292,7 @@ class PostgresTransaction:
         is_caller = self._waiting.is_callers
         mode = "none" if len(claims) > TRIED_KEYS else "wait" if is_caller else "try"
         try:
-            return await self._run("lock_keys", *arguments, mode, None if is_caller else KEYS_BRIEFLY)
+            return await self._run("idempotency.lock", *arguments, mode, None if is_caller else KEYS_BRIEFLY)
         except Exception as error:
             if sqlstate_of(error) == LOCK_NOT_AVAILABLE and not is_caller:
                 raise Held(claims if len(claims) == 1 else (), is_key=True) from error
@@ -348,87 +301,56 @@ class PostgresTransaction:
     # edges
 
     async def add_edges(self, edges: Sequence[Edge]) -> None:
-        sql = """
-            INSERT INTO {schema}.edge (child, parent, kind, is_open)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[])
-            ON CONFLICT (child, parent) DO UPDATE SET is_open = excluded.is_open
-        """
-        await self._inline(sql, *_edge_columns(edges))
+        await self._run("edges.add", *_edge_columns(edges))
 
     async def edges_to(self, children: Collection[int]) -> list[Edge]:
-        sql = "SELECT * FROM {schema}.edge WHERE child = ANY ($1::bigint[]) ORDER BY child, parent"
-        return [edge_from(row) for row in await self._inline(sql, list(children))]
+        return [edge_from(row) for row in await self._run("edges.to", list(children))]
 
     async def edges_from(self, parents: Collection[int]) -> list[Edge]:
-        sql = "SELECT * FROM {schema}.edge WHERE parent = ANY ($1::bigint[]) ORDER BY parent, child"
-        return [edge_from(row) for row in await self._inline(sql, list(parents))]
+        return [edge_from(row) for row in await self._run("edges.from", list(parents))]
 
     async def open_edges_from(self, parents: Collection[int], *, limit: int) -> list[Edge]:
-        sql = """
-            SELECT * FROM {schema}.edge WHERE parent = ANY ($1::bigint[]) AND is_open ORDER BY parent, child LIMIT $2
-        """
-        return [edge_from(row) for row in await self._inline(sql, list(parents), limit)]
+        return [edge_from(row) for row in await self._run("edges.open_from", list(parents), limit)]
 
     async def set_edges(self, edges: Sequence[Edge]) -> None:
-        sql = """
-            UPDATE {schema}.edge e SET is_open = g.is_open
-            FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[]) AS g (child, parent, kind, is_open)
-            CROSS JOIN LATERAL (
-                SELECT e.ctid AS address FROM {schema}.edge e
-                WHERE e.child = g.child AND e.parent = g.parent OFFSET 0
-            ) found
-            WHERE e.ctid = found.address
-        """
-        await self._inline(sql, *_edge_columns(edges))
+        await self._run("edges.set", *_edge_columns(edges))
 
     async def close_alternatives(self, children: Collection[int]) -> None:
-        sql = "UPDATE {schema}.edge SET is_open = false WHERE child = ANY ($1::bigint[]) AND kind = 'AFTER_ANY'"
-        await self._inline(sql, list(children))
+        await self._run("edges.close_alternatives", list(children))
 
     async def with_open_edges(self, children: Collection[int]) -> set[int]:
-        sql = """
-            SELECT g.child FROM unnest($1::bigint[]) AS g (child)
-            WHERE (SELECT true FROM {schema}.edge e WHERE e.child = g.child AND e.is_open LIMIT 1)
-        """
-        return {row["child"] for row in await self._inline(sql, list(children))}
+        return {row["child"] for row in await self._run("edges.with_open", list(children))}
 
     async def spawned(self, parents: Collection[int]) -> list[Record]:
-        sql = "SELECT seq FROM {schema}.job WHERE spawned_by = ANY ($1::bigint[])"
-        rows = await self._inline(sql, list(parents))
+        rows = await self._run("edges.spawned", list(parents))
         return list((await self.lock([row["seq"] for row in rows])).values())
 
     # marks
 
     async def mark(self, seqs: Collection[int]) -> None:
-        sql = "INSERT INTO {schema}.mark (job) SELECT * FROM unnest($1::bigint[]) ON CONFLICT DO NOTHING"
-        await self._inline(sql, sorted(seqs))
+        await self._run("edges.mark", sorted(seqs))
         self.marked.update(seqs)
 
     async def unmark(self, seqs: Collection[int]) -> None:
-        await self._inline("DELETE FROM {schema}.mark WHERE job = ANY ($1::bigint[])", sorted(seqs))
+        await self._run("edges.unmark", sorted(seqs))
         self.marked.difference_update(seqs)
 
     async def find_marks(self, *, limit: int) -> list[int]:
-        rows = await self._run("find_marks", *self._sweeps.marks.begin(), limit)
+        rows = await self._run("edges.find_marks", *self._sweeps.marks.begin(), limit)
         return self._sweeps.marks.found([(row["place"], row["job"]) for row in rows], limit=limit)
 
     # slots
 
     async def lock_slots(self) -> None:
-        # Of the whole table, not of a name, which may have no row yet. Firing is rare, and reading goes on.
-        await self._inline("LOCK TABLE {schema}.cron_slot IN SHARE ROW EXCLUSIVE MODE")
+        await self._run("fire.lock")
 
     async def find_slots(self, wanted: Sequence[tuple[str, datetime]]) -> list[CronSlot]:
-        rows = await self._run("find_slots", [name for name, _ in wanted], [slot for _, slot in wanted], self.now)
+        rows = await self._run("fire.find", [name for name, _ in wanted], [slot for _, slot in wanted], self.now)
         return [slot_from(row) for row in rows]
 
     async def add_slots(self, slots: Sequence[CronSlot]) -> None:
-        sql = """
-            INSERT INTO {schema}.cron_slot (name, slot, job_id, fired_at)
-            SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::uuid[], $4::timestamptz[])
-        """
-        await self._inline(
-            sql,
+        await self._run(
+            "fire.add",
             [slot.name for slot in slots],
             [slot.slot for slot in slots],
             [slot.job_id for slot in slots],
@@ -445,14 +367,14 @@ class PostgresTransaction:
 
     async def find_due(self, *, limit: int) -> list[Record]:
         search, now = self._search("due"), self.now
-        rows = await self._run("find_due", now, search.start, limit)
+        rows = await self._run("tick.find_due", now, search.start, limit)
         if len(rows) < limit:
             self.after_commit.append(lambda: self._sweeps.due.finished(search, now))
         return await self._found(rows)
 
     async def find_expired(self, *, limit: int) -> list[Record]:
         search, now = self._search("expired"), self.now
-        rows = await self._run("find_expired", now, search.start, limit)
+        rows = await self._run("tick.find_expired", now, search.start, limit)
         if len(rows) < limit:
             self.after_commit.append(lambda: self._sweeps.expired.finished(search, now))
         return await self._found(rows)
@@ -465,20 +387,20 @@ class PostgresTransaction:
         return sweep.from_beginning()
 
     async def find_overaged(self, *, limit: int) -> list[Record]:
-        return await self._found(await self._run("find_overaged", self.now, limit))
+        return await self._found(await self._run("tick.find_overaged", self.now, limit))
 
     async def find_unknown_leases(
         self, owner: UUID, *, known: Collection[tuple[int, UUID]], claiming: Collection[UUID]
     ) -> list[Record]:
         seqs = [seq for seq, _ in known]
         tokens = [token for _, token in known]
-        rows = await self._run("find_unknown", owner, seqs, tokens, list(claiming))
+        rows = await self._run("heartbeat.unknown", owner, seqs, tokens, list(claiming))
         return await self._found(sorted(rows, key=lambda row: int(row["seq"])))
 
     async def find_leases_of_lost_workers(self, *, limit: int) -> list[Record]:
         now = self.now
         search = self._sweeps.orphaned.from_beginning()
-        rows = await self._run("find_lost", limit)
+        rows = await self._run("tick.find_lost", limit)
         if len(rows) < limit:
             self.after_commit.append(lambda: self._sweeps.orphaned.finished(search, now))
         else:
@@ -487,51 +409,37 @@ class PostgresTransaction:
 
     async def mark_lost_workers(self, *, timeout_seconds: float) -> None:
         timeout = timedelta(seconds=timeout_seconds)
-        # One that was seen in the future was seen before the clock was put back: a live one is seen again by now.
-        sql = """
-            UPDATE {schema}.worker SET is_lost = true
-            WHERE NOT is_lost AND NOT seen_at BETWEEN $1::timestamptz AND $2::timestamptz
-        """
-        await self._inline(sql, self.now - timeout, self.now + timeout)
+        await self._run("tick.mark_lost", self.now - timeout, self.now + timeout)
 
     async def mark_gone_workers(self, workers: Collection[UUID]) -> None:
-        await self._run("mark_gone", list(workers))
+        await self._run("tick.mark_gone", list(workers))
 
     async def beat(self, *, timeout_seconds: float) -> datetime:
-        # tick.sql has just noted what there was to note.
-        (row,) = await self._run("beat", timeout_seconds, self.now)
+        # tick.ask has just noted what there was to note.
+        (row,) = await self._run("tick.silence", self.now, timeout_seconds)
         counts_from: datetime = row["counts_from"]
         return counts_from
 
     async def remove_ended(self, tick: Tick) -> int:
         # First: fire holds the table of slots while it waits for keys.
         await self._remove_slots(limit=tick.batch)
-        sql = """
-            DELETE FROM {schema}.worker w WHERE w.is_lost AND w.seen_at < $1::timestamptz
-        """
-        await self._inline(sql, self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
+        await self._run("retention.workers", self.now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS))
         # All that may go is found before anything goes, as on every store: what a job waited for goes in a later tick.
         found = await self._removable(await self._remove_keys(limit=tick.batch), tick, limit=tick.batch)
         for kind, seconds in (("done", tick.completed_retention_seconds), ("dead", tick.dead_retention_seconds)):
             found |= await self._old(kind, tick, seconds=seconds, limit=tick.batch - len(found))
         if not found:
             return 0
-        (row,) = await self._run("retention", sorted(found))
+        (row,) = await self._run("retention.remove", sorted(found))
         removed: int = row["removed"]
         return removed
 
     async def _remove_keys(self, *, limit: int) -> list[int]:
         """Keys whose window is over. Returns the jobs that they stood for: those may have been kept for them alone."""
-        sql = """
-            DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
-                SELECT ctid FROM {schema}.idempotency WHERE expires_at <= $1::timestamptz
-                ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
-            )) RETURNING job_id
-        """
-        ids = [row["job_id"] for row in await self._inline(sql, self.now, limit)]
+        ids = [row["job_id"] for row in await self._run("retention.keys", self.now, limit)]
         if not ids:
             return []
-        rows = await self._inline("SELECT seq FROM {schema}.job WHERE id = ANY ($1::uuid[])", ids)
+        rows = await self._run("read.seqs", ids)
         return sorted(row["seq"] for row in rows)
 
     async def _old(self, kind: str, tick: Tick, *, seconds: float, limit: int) -> set[int]:
@@ -541,7 +449,7 @@ class PostgresTransaction:
         now, until, looks = self.now, self.now - timedelta(seconds=seconds), tick.batch * RETENTION_LOOKS
         if limit <= 0 or place[0] > until:
             return set()
-        rows = await self._run(f"find_{kind}", *place, until, looks)
+        rows = await self._run(f"retention.find_{kind}", *place, until, looks)
         found = await self._removable([row["job"] for row in rows], tick, limit=limit)
         if len(found) >= limit:
             # There may be more that may go among those looked at: the next tick, which comes at once, looks again.
@@ -560,7 +468,7 @@ class PostgresTransaction:
         if not seqs:
             return set()
         rows = await self._run(
-            "find_removable",
+            "retention.removable",
             list(seqs),
             self.now - timedelta(seconds=tick.completed_retention_seconds),
             self.now - timedelta(seconds=tick.dead_retention_seconds),
@@ -570,18 +478,7 @@ class PostgresTransaction:
         return {row["seq"] for row in rows}
 
     async def _remove_slots(self, *, limit: int) -> None:
-        sql = """
-            DELETE FROM {schema}.cron_slot WHERE ctid = ANY (ARRAY(
-                SELECT c.ctid FROM {schema}.cron_slot c
-                WHERE c.fired_at <= $1::timestamptz AND (
-                    SELECT n.slot FROM {schema}.cron_slot n
-                    WHERE n.name = c.name AND n.slot > c.slot AND n.slot <= $2::timestamptz
-                    ORDER BY n.slot LIMIT 1
-                ) IS NOT NULL
-                ORDER BY c.fired_at LIMIT $3 FOR UPDATE SKIP LOCKED
-            ))
-        """
-        await self._inline(sql, self.now - timedelta(seconds=limits.CRON_RETENTION_SECONDS), self.now, limit)
+        await self._run("retention.slots", self.now - timedelta(seconds=limits.CRON_RETENTION_SECONDS), self.now, limit)
 
 
 def _table(state: State) -> str:

@@ -39,17 +39,13 @@ CHECKS: Final = (
 )
 """Each is the part of its name in ``sql/doctor.sql``."""
 STATEMENTS: Final = {
-    Code.SEQUENCE_BEHIND: ("sequence_on",),
-    Code.EDGE_TO_NOTHING: ("drop_edges",),
-    Code.KEY_WITHOUT_JOB: ("drop_keys",),
-    Code.LABEL_WITHOUT_JOB: ("drop_tags", "drop_notes", "drop_attempts"),
+    Code.SEQUENCE_BEHIND: ("sequence",),
+    Code.EDGE_TO_NOTHING: ("edges",),
+    Code.KEY_WITHOUT_JOB: ("keys",),
+    Code.LABEL_WITHOUT_JOB: ("tags", "notes", "attempts"),
 }
 """What puts right what is not put right job by job."""
 ALL: Final = -1
-SUMMED: Final = """
-    WITH found AS MATERIALIZED ({check})
-    SELECT count(*), (SELECT json_group_array(example) FROM (SELECT example FROM found LIMIT {examples})) FROM found
-"""
 LANE_JOBS: Final = 100
 """How many jobs of each lane are looked at: those that a claim would take first."""
 Candidates = Iterator[tuple[UUID, int, int, Standing]]
@@ -67,7 +63,7 @@ def examine(cursor: Cursor, examination: Examination, *, now: int) -> Examined:
 
 
 def _found(cursor: Cursor, code: Code, newest: int, now: int) -> Found:
-    sql = SUMMED.format(check=SQL[f"doctor.{code}"], examples=EXAMPLES)
+    sql = SQL["doctor.summed"].replace("{check}", SQL[f"doctor.{code}"]).replace("{examples}", str(EXAMPLES))
     count, examples = cursor.execute(sql, bound(sql, (newest, now)) if "?1" in sql else ()).fetchone()
     return Found(code, count, tuple(_shown(example) for example in json.loads(examples)))
 
@@ -78,7 +74,7 @@ def _shown(example: str) -> str:
 
 
 def _tally(cursor: Cursor, newest: int) -> Found:
-    rows = run(cursor, "doctor.tally", newest).fetchall()
+    rows = run(cursor, "doctor.tally_wrong", newest).fetchall()
     examples = [f"{queue} {state}: {tallied} counted, {jobs} there" for queue, state, jobs, tallied in rows]
     return Found(Code.TALLY_WRONG, len(rows), tuple(examples[:EXAMPLES]))
 
@@ -96,7 +92,7 @@ def repair(tx: SQLiteTransaction, code: Code, examination: Examination, seqs: Co
     """Under the write lock nobody else changes anything, so what is found here stays true until it was put right."""
     newest = ALL if examination.is_deep else examination.newest
     if code is Code.TALLY_WRONG:
-        for queue, state, jobs, tallied in tx.rows("doctor.tally", newest):
+        for queue, state, jobs, tallied in tx.rows("doctor.tally_wrong", newest):
             tx.tally[queue, state] += jobs - tallied
     elif code in BY_JOBS:
         broken = seqs if code is Code.OVERDUE_SCHEDULED else _broken(tx, code, newest)
@@ -105,7 +101,7 @@ def repair(tx: SQLiteTransaction, code: Code, examination: Examination, seqs: Co
             run_now(BY_JOBS[code](tx, ordered[start : start + REPAIR_BATCH]))
     else:
         for name in STATEMENTS[code]:
-            tx.run(f"doctor.{name}")
+            tx.run(f"doctor_repair.{name}")
 
 
 def _broken(tx: SQLiteTransaction, code: Code, newest: int) -> set[int]:
@@ -124,12 +120,12 @@ def find_overdue(cursor: Cursor, timing: Timing, *, now: int) -> Look:
 def _candidates(cursor: Cursor, timing: Timing, now: int) -> Candidates:
     limit, newest = limits.MAX_OVERDUE_JOBS, limits.EXAMINED_JOBS
     late, timeout = _microseconds(timing.late_seconds), _microseconds(timing.worker_timeout_seconds)
-    for job_id, seq, version, state, since, ends_at, due_at in run(cursor, "doctor.due", now, limit):
+    for job_id, seq, version, state, since, ends_at, due_at in run(cursor, "doctor_overdue.due", now, limit):
         yield _candidate(job_id, seq, version, state=State(state), since=since, ends_at=ends_at, due_at=due_at)
-    for job_id, seq, version, state, since, ends_at in run(cursor, "doctor.lifetimes", now, limit):
+    for job_id, seq, version, state, since, ends_at in run(cursor, "doctor_overdue.lifetimes", now, limit):
         yield _candidate(job_id, seq, version, state=State(state), since=since, ends_at=ends_at)
     for job_id, seq, version, since, ends_at, expires_at, is_lost, seen_at in run(
-        cursor, "doctor.leases", now, limit, now - timeout
+        cursor, "doctor_overdue.leases", now, limit, now - timeout
     ):
         owner = Owner.UNKNOWN if is_lost is None else Owner.LOST if is_lost else Owner.KNOWN
         yield _candidate(
@@ -137,14 +133,14 @@ def _candidates(cursor: Cursor, timing: Timing, now: int) -> Candidates:
             expires_at=expires_at, owner_seen_at=seen_at,
         )  # fmt: skip
     for job_id, seq, version, since, ends_at, waits, ended_at, has_mark in run(
-        cursor, "doctor.untold", now, limit, newest
+        cursor, "doctor_overdue.untold", now, limit, newest
     ):
         yield _candidate(
             job_id, seq, version, state=State.PENDING, since=since, ends_at=ends_at, waits=bool(waits),
             dependency_ended_at=ended_at, has_mark=bool(has_mark),
         )  # fmt: skip
     for job_id, seq, version, since, ends_at in run(
-        cursor, "doctor.passed_by", now, limit, LANE_JOBS, now - late, now - timeout, late
+        cursor, "doctor_overdue.passed_by", now, limit, LANE_JOBS, now - late, now - timeout, late
     ):
         yield _candidate(
             job_id, seq, version, state=State.SCHEDULED, since=since, ends_at=ends_at, is_passed_by=True

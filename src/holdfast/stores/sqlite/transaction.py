@@ -184,7 +184,7 @@ class SQLiteTransaction:
     async def place_anew(self, records: Sequence[Record]) -> None:
         first = self.reserve(len(records))
         rows = [(r.seq, place, self.now_microseconds) for place, r in enumerate(records, start=first)]
-        self.run_many("doctor.place_anew", rows)
+        self.run_many("write.place_anew", rows)
         self.awakened.update(record.queue for record in records)
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:
@@ -209,13 +209,13 @@ class SQLiteTransaction:
         return [self._key_holder(claim) for claim in claims]
 
     def _key_holder(self, claim: KeyClaim) -> KeyHolder | None:
-        for job_id, digest, expires_at in self.rows("write.key_holder", claim.job_type, claim.key):
+        for job_id, digest, expires_at in self.rows("idempotency.find", claim.job_type, claim.key):
             return KeyHolder(job_id=UUID(bytes=job_id), digest=digest, expires_at=from_microseconds(expires_at))
         return None
 
     async def put_keys(self, claims: Sequence[KeyClaim]) -> None:
         self.run_many(
-            "write.put_key",
+            "idempotency.put",
             [(c.job_type, c.key, c.job_id.bytes, c.digest, to_microseconds(c.expires_at)) for c in claims],
         )
 

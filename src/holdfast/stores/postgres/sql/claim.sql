@@ -1,4 +1,8 @@
--- claim: lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
+-- claim: a batch of leases ([lease]); the answer that was lost ([again]); where the next claims may start, which a
+-- refresh asks now and then beside them ([holders], [floors]).
+
+-- [lease]
+-- Lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
 -- $8 is the claim's nonce without its last four digits: tokens are made from it as the claimer makes them, numbered in
 -- the order of the jobs' seq, which is found without a window over all of them.
 -- Guarantees: a job is taken by one claim only; a job that was ever reclaimed is taken alone; attempt and version are
@@ -114,3 +118,52 @@ SELECT
     ) END AS seen
 FROM settings s
 LEFT JOIN claimed c ON true
+
+-- [again]
+-- The leases a claim got whose answer was lost.
+-- Index: running_expires (all leases are walked over: it is rare), job_pkey.
+SELECT
+    true AS is_known, NULL AS place, r.job, r.queue, j.priority, r.version, r.attempt, r.token, r.last_token,
+    r.started_at, r.expires_at, r.visibility_seconds, j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.options,
+    (SELECT e.child FROM {schema}.edge e WHERE e.child = r.job LIMIT 1) IS NOT NULL AS has_dependencies,
+    (SELECT note.checkpoint FROM {schema}.note WHERE note.job = r.job) AS checkpoint,
+    r.is_fragile, NULL AS seen
+FROM {schema}.running r
+CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = r.job OFFSET 0) j
+WHERE r.owner = $1::uuid AND r.token = ANY ($2::uuid[])
+ORDER BY r.token
+
+-- [holders]
+-- The last place drawn, and then who may still place a row up to it.
+-- Guarantees: the place is read before the holders, which name it for that reason. PG3 says why there are no others.
+-- Locks: none. A waiting lock is no lock yet: its place is still to be drawn.
+SELECT
+    last.place,
+    pg_postmaster_start_time() AS server,
+    ARRAY(
+        SELECT DISTINCT l.virtualtransaction
+        FROM pg_locks l
+        WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
+            AND l.relation = '{schema}.ready'::regclass
+            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+            AND last.place >= 0
+    ) AS holders
+FROM (SELECT coalesce(pg_sequence_last_value('{schema}.job_seq'::regclass), 0) AS place OFFSET 0) last
+
+-- [floors]
+-- Where each lane's first visible row of these types is.
+-- Reads rows that others have locked, too: they may come back. Its snapshot is younger than the answer of
+-- [holders], or a commit in between would be missed.
+-- Index: ready_claim from the lane's floor on; job_pkey for rows of programs that did not write their type.
+SELECT first.place
+FROM unnest($1::text[], $2::smallint[], $3::bigint[]) WITH ORDINALITY AS lane (queue, priority, after, number)
+LEFT JOIN LATERAL (
+    SELECT r.place
+    FROM {schema}.ready r
+    WHERE r.queue = lane.queue AND r.priority = lane.priority AND r.place > lane.after
+        AND ($4::text[] IS NULL
+            OR coalesce(r.type, (SELECT j.type FROM {schema}.job j WHERE j.seq = r.job)) = ANY ($4::text[]))
+    ORDER BY r.place
+    LIMIT (SELECT 1)
+) first ON true
+ORDER BY lane.number

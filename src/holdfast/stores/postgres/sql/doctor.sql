@@ -3,6 +3,16 @@
 -- Unlike all other statements these walk over tables, by design, with the planner's settings as the server has them; what is
 -- looked up row by row is a scalar subquery, which no planner turns into a walk over the other table. Locks: none.
 
+-- [hold_tally]
+-- Its adding up empties the table, which a snapshot does not see as others do. Locks: the tally against that, and nothing
+-- else; taken before the snapshot.
+LOCK TABLE {schema}.tally IN ACCESS SHARE MODE
+
+-- [summed]
+-- How often a check finds something wrong, and examples.
+WITH found AS MATERIALIZED ({check})
+SELECT count(*) AS count, ARRAY(SELECT f.example FROM found f LIMIT {examples}) AS examples FROM found
+
 -- [in_two_tables]
 -- From the jobs that have not ended: looked up in the other tables by primary key.
 SELECT DISTINCT s.job AS seq,

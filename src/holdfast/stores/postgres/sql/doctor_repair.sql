@@ -1,6 +1,10 @@
 -- doctor: what puts right what is not put right job by job. Each looks again by itself, and skips what somebody holds.
 -- $1: how many rows at most. Locks: the rows removed, none of which belongs to a job.
 
+-- [hold_tally]
+-- Before the snapshot that [tally] is to see. Locks: the tally against its adding up, and against another repair.
+LOCK TABLE {schema}.tally IN SHARE UPDATE EXCLUSIVE MODE
+
 -- [tally]
 -- In a snapshot of its own, with the table locked against its adding up: every healthy transaction changes counts and jobs
 -- together, so that the difference stays the same however many of them go on. $1: as for the check tally_wrong.

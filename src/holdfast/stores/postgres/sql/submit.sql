@@ -1,12 +1,15 @@
--- submit: insert plain jobs (no key, no dependency, no tag, no absolute time), as one statement.
--- What all jobs of a batch share is given once, as an array of one: unnest fills up with NULL, and ``common`` stands in.
--- Only options may be nothing by themselves; among several they are then given as ''.
+-- submit: insert plain jobs (no key, no dependency, no tag, no absolute time), as one statement; which of the three is
+-- for rows.py to say.
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing. It waits for replicas all the same (Statements.for_repeat).
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
 -- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
+
+-- [many]
+-- What all jobs of a batch share is given once, as an array of one: unnest fills up with NULL, and ``common`` stands in.
+-- Only options may be nothing by themselves; among several they are then given as ''.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now{repeated}
 ),
 common AS MATERIALIZED (
     SELECT
@@ -71,3 +74,67 @@ counted AS (
     GROUP BY 1, 2
 )
 SELECT count(*) FROM inserted
+
+-- [alike]
+-- Jobs that may run at once and differ in id and payload alone: [many] without its choices.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now{repeated}
+),
+inserted AS (
+    INSERT INTO {schema}.job (
+        id, type, queue, priority, depth, payload, is_json, created_at,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
+    SELECT
+        g.id, $4::text, $5::text, $6::smallint, 0, g.payload, $7::boolean, clock.now,
+        $8::smallint, $9::float8, $10::float8, $11::text
+    FROM clock, unnest($2::uuid[], $3::bytea[]) AS g (id, payload)
+    {on_conflict}
+    RETURNING seq
+),
+readied AS (
+    INSERT INTO {schema}.ready (
+        job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
+        scheduled_at, lifetime_ends_at, type
+    )
+    SELECT
+        seq, $5::text, $6::smallint, seq, 0, 0, 0, false, false,
+        (SELECT now FROM clock), (SELECT now + make_interval(secs => $10::float8) FROM clock), $4::text
+    FROM inserted
+)
+INSERT INTO {schema}.tally (queue, state, delta)
+SELECT $5::text, 'SCHEDULED', count(*) FROM inserted HAVING count(*) > 0
+
+-- [one]
+-- One job that may run at once: [many] for one, without arrays.
+-- $12 is the channel on which to say so, or NULL: see wake.Notifier.
+-- Locks: with a channel, also the one that lets notifications come in the order of commits.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, clock_timestamp()) AS now{repeated}
+),
+inserted AS (
+    INSERT INTO {schema}.job (
+        id, type, queue, priority, depth, payload, is_json, created_at,
+        max_attempts, visibility_seconds, lifetime_seconds, options
+    )
+    SELECT
+        $2::uuid, $4::text, $5::text, $6::smallint, 0, $3::bytea, $7::boolean,
+        clock.now, $8::smallint, $9::float8, $10::float8, $11::text
+    FROM clock
+    {on_conflict}
+    RETURNING seq, queue, priority, created_at, lifetime_seconds
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta) SELECT queue, 'SCHEDULED', 1 FROM inserted
+),
+readied AS (
+    INSERT INTO {schema}.ready (
+        job, queue, priority, place, version, attempt, replays, is_fragile, has_dependents,
+        scheduled_at, lifetime_ends_at, type
+    )
+    SELECT
+        seq, queue, priority, seq, 0, 0, 0, false, false,
+        created_at, created_at + make_interval(secs => lifetime_seconds), $4::text
+    FROM inserted
+)
+SELECT pg_notify($12::text, queue) FROM inserted WHERE $12::text IS NOT NULL

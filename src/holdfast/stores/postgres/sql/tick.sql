@@ -1,4 +1,8 @@
--- tick: ask which parts have work. An idle tick is this one statement, which reads little and writes nothing.
+-- tick: what time has done to jobs and workers. One statement asks ([ask]); the others find and lock what a part of tick
+-- then deals with, skipping what another process is at work on.
+
+-- [ask]
+-- Which parts have work. An idle tick is this one statement, which reads little and writes nothing.
 -- Silence counts against workers only while ticks came no further apart than half the timeout: those of this process
 -- ($10), and those that were noted. After a longer gap it counts a timeout later. Heartbeats prove nothing here: the first
 -- after an outage would hide it from the tick behind it. The first tick of all is noted; after that ticks are noted only
@@ -8,11 +12,7 @@
 -- Locks: the one row of beat, where it is noted. Index: waiting_due, running_expires, ready_lifetime, waiting_lifetime,
 -- ended_done, ended_dead, idempotency_expires, cron_slot_fired, mark_place.
 -- Commits without waiting for the disk: a server that crashed gives everyone a timeout of grace anyway.
-WITH clock AS MATERIALIZED (
-    SELECT
-        coalesce($1::timestamptz, clock_timestamp()) AS now,
-        set_config('synchronous_commit', 'off', true) AS commit_mode
-),
+{clock},
 life AS MATERIALIZED (
     SELECT
         clock.now,
@@ -70,8 +70,7 @@ SELECT
     ), false) AS expired,
     life.is_somebody_lost AND clock.now >= greatest(
         coalesce((SELECT silence_counts_from FROM beaten), (SELECT silence_counts_from FROM {schema}.beat), '-infinity'),
-        CASE WHEN pg_postmaster_start_time() <= clock.now
-            THEN pg_postmaster_start_time() + make_interval(secs => $2::float8) END
+        {server_grace}
     ) AS lost_workers,
     coalesce((
         SELECT true FROM {schema}.ready r WHERE r.lifetime_ends_at <= clock.now
@@ -109,3 +108,108 @@ SELECT
     -- How many workers can be seen to be dead: see presence.py.
     life.attended
 FROM clock, life
+
+-- [silence]
+-- From when on silence counts against workers ($2: their timeout): not before a timeout after a gap, or after the
+-- server's start. Locks: none; the table has one row.
+SELECT greatest(coalesce(b.silence_counts_from, '-infinity'), {server_grace}) AS counts_from
+FROM {schema}.beat b, (SELECT $1::timestamptz AS now) clock
+
+-- [mark_lost]
+-- Whoever was last seen before $1; or after $2: one that was seen in the future was seen before the clock was put back,
+-- and a live one is seen again by now. Locks: the rows of those workers. Reads all workers.
+UPDATE {schema}.worker SET is_lost = true
+WHERE NOT is_lost AND NOT seen_at BETWEEN $1::timestamptz AND $2::timestamptz
+
+-- [mark_gone]
+-- Workers ($1) whose process has died are lost, unless they have proved themselves alive in this moment.
+-- Locks: their rows, in the order of their IDs, skipping those that a heartbeat or another watcher has. Index: worker_pkey.
+UPDATE {schema}.worker w SET is_lost = true
+WHERE w.id = ANY (ARRAY(
+    SELECT found.id
+    FROM unnest((SELECT $1::uuid[])) AS g (id)
+    CROSS JOIN LATERAL (
+        SELECT w.id FROM {schema}.worker w
+        WHERE w.id = g.id AND NOT w.is_lost AND w.session_key IS NOT NULL
+        FOR UPDATE SKIP LOCKED
+    ) found
+    ORDER BY found.id
+)) AND NOT EXISTS (
+    SELECT 1 FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND ((l.classid::bigint << 32) | l.objid::bigint) = w.session_key
+)
+
+-- [find_due]
+-- DELAYED and RETRYING jobs whose time has come, locked, skipping what another tick has.
+-- Index: waiting_due.
+SELECT w.job AS seq
+FROM {schema}.waiting w
+WHERE w.due_at <= $1::timestamptz AND w.due_at > $2::timestamptz
+ORDER BY w.due_at, w.job
+LIMIT $3
+FOR UPDATE SKIP LOCKED
+
+-- [find_expired]
+-- Leases past their end, locked, skipping what another tick or a settle has. Found from the leases alone: whether
+-- their worker has a row does not matter.
+-- Index: running_expires, from where the last sweep ended.
+SELECT r.seq
+FROM (
+    SELECT r.job AS seq, r.expires_at
+    FROM {schema}.running r
+    WHERE r.expires_at <= $1::timestamptz AND r.expires_at > $2::timestamptz
+    ORDER BY r.expires_at
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+) r
+ORDER BY r.expires_at, r.seq
+
+-- [find_overaged]
+-- Jobs over their lifetime that are not running, locked. Index: ready_lifetime, waiting_lifetime.
+WITH in_ready AS (
+    SELECT r.job AS seq, r.lifetime_ends_at
+    FROM {schema}.ready r
+    WHERE r.lifetime_ends_at <= $1::timestamptz
+    ORDER BY r.lifetime_ends_at
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+),
+in_waiting AS (
+    SELECT w.job AS seq, w.lifetime_ends_at
+    FROM {schema}.waiting w
+    WHERE w.lifetime_ends_at <= $1::timestamptz
+    ORDER BY w.lifetime_ends_at
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+)
+SELECT seq FROM (SELECT * FROM in_ready UNION ALL SELECT * FROM in_waiting) found
+ORDER BY lifetime_ends_at, seq
+LIMIT $2
+
+-- [find_lost]
+-- Leases whose worker is lost, or has no row, locked, skipping what another tick or a settle has.
+-- It walks over all leases, which are as many as there are slots: it is asked when a worker was just lost, and otherwise
+-- now and then. A claim that ran beside leave, or beside the loss of its worker, is found this way.
+-- Index: running_expires, worker_pkey.
+SELECT r.seq
+FROM (
+    SELECT r.job AS seq
+    FROM {schema}.running r
+    WHERE (SELECT w.id FROM {schema}.worker w WHERE w.id = r.owner AND NOT w.is_lost) IS NULL
+    ORDER BY r.expires_at
+    LIMIT $1
+    FOR UPDATE SKIP LOCKED
+) r
+ORDER BY r.seq
+
+-- [tally_rows]
+-- How many rows the tally has, and to how many they would add up. Reads all of it. Locks: none.
+SELECT count(*) AS rows, (SELECT count(*) FROM (SELECT DISTINCT queue, state FROM {schema}.tally) AS sums) AS sums
+FROM {schema}.tally
+
+-- [compact_tally]
+-- Add the tally up, if the table can be had for itself within $1 milliseconds; whether that was so.
+-- Locks: all of tally, for as long as it takes to write the sums. Nothing else is locked, so nobody can wait in a circle.
+SELECT {schema}.compact_tally($1::int) AS is_done

@@ -78,8 +78,5 @@ ON CONFLICT (job) DO UPDATE SET
     message = coalesce(excluded.message, message),
     checkpoint = coalesce(excluded.checkpoint, checkpoint)
 
--- [key_holder]
-SELECT job_id, digest, expires_at FROM holdfast_idempotency WHERE job_type = ?1 AND key = ?2
-
--- [put_key]
-INSERT OR REPLACE INTO holdfast_idempotency (job_type, key, job_id, digest, expires_at) VALUES (?, ?, ?, ?, ?)
+-- [place_anew]
+UPDATE holdfast_ready SET place = ?2, scheduled_at = ?3 WHERE job = ?1

@@ -1,3 +1,6 @@
+-- submit, fire and spawn: which job has a key. Index: idempotency_pkey.
+
+-- [lock]
 -- Take keys that are free, and lock those that are not; is_free tells which. In the order of the key, against deadlocks.
 -- $6 'try' leaves out keys that another transaction is taking or has locked (K2 in locks.py), and 'wait' waits for them;
 -- 'none' does without the advisory locks, for many keys. Where the index makes it wait, it waits for $7 at most, if that
@@ -32,3 +35,20 @@ reset AS MATERIALIZED (
     WHERE counted.keys >= 0
 )
 SELECT taken.* FROM reset, taken
+
+-- [put]
+-- The job that has a key from now on. Locks: the rows, which [lock] has locked or made.
+INSERT INTO {schema}.idempotency AS held (job_type, key, job_id, digest, expires_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::timestamptz[])
+ON CONFLICT (job_type, key) DO UPDATE
+    SET job_id = excluded.job_id, digest = excluded.digest, expires_at = excluded.expires_at
+
+-- [drop]
+-- Give back keys that [lock] found free, and made rows for.
+DELETE FROM {schema}.idempotency WHERE ctid = ANY (ARRAY(
+    SELECT found.address FROM unnest($1::text[], $2::text[]) AS g (job_type, key)
+    CROSS JOIN LATERAL (
+        SELECT held.ctid AS address FROM {schema}.idempotency held
+        WHERE held.job_type = g.job_type AND held.key = g.key OFFSET 0
+    ) found
+))
