@@ -15,8 +15,8 @@ SOURCE: Final = Path(__file__).parents[1] / "src" / "holdfast"
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 KEPT: Final = {
     "Holdfast": {"open", "close", "opened_on", "close_sync"},  # users hold an app, and nothing behind it
-    "Engine": {"open", "submit", "read_queues", "read_workers", "read_cron"},  # doors hold it, and no store
-    "PostgresStore": {"open"},  # the port asks for them
+    "Engine": {"open", "read_queues", "read_workers", "read_cron"},  # doors hold it, and no store
+    "PostgresStore": {"open", "claim"},  # the port asks for them
 }
 
 

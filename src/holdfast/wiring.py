@@ -36,7 +36,7 @@ _OPTIONS: Final = frozenset({"schema", "prepared", "listen", "pool"})
 _SWITCHES: Final = {"on": True, "off": False}
 
 
-def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES, migrates: bool = True) -> Store:
+def create_store(url: str, *, migrates: bool = True) -> Store:
     """A store that is not open yet; ConfigError where the URL or an installed package is at fault.
 
     A SQLite file is migrated when it is opened, unless ``migrates`` is False; PostgreSQL only by ``holdfast migrate``.
@@ -46,7 +46,7 @@ def create_store(url: str, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ConfigError(f"{without_password(url)!r} names no store; a URL starts with one of {known}")
-    return maker(url, payload_limit_bytes, migrates)
+    return maker(url, migrates)
 
 
 def create_delivery(store: Store) -> Delivery:
@@ -110,19 +110,19 @@ def default_log_url(store_url: str) -> str | None:
     return "memory://" if store_url.startswith("memory://") else "./holdfast-logs"
 
 
-def _memory(_: str, payload_limit_bytes: int, _migrates: bool) -> Store:
+def _memory(_: str, _migrates: bool) -> Store:
     from holdfast.stores.memory import MemoryStore
 
-    return MemoryStore(payload_limit_bytes=payload_limit_bytes)
+    return MemoryStore()
 
 
-def _sqlite(url: str, payload_limit_bytes: int, migrates: bool) -> Store:
+def _sqlite(url: str, migrates: bool) -> Store:
     from holdfast.stores.sqlite import SQLiteStore
 
-    return SQLiteStore(sqlite_path(url), payload_limit_bytes=payload_limit_bytes, migrates=migrates)
+    return SQLiteStore(sqlite_path(url), migrates=migrates)
 
 
-def _postgres(url: str, payload_limit_bytes: int, _migrates: bool) -> Store:
+def _postgres(url: str, _migrates: bool) -> Store:
     require_postgres()
     from holdfast.stores.postgres import PostgresStore
 
@@ -133,11 +133,10 @@ def _postgres(url: str, payload_limit_bytes: int, _migrates: bool) -> Store:
         prepared_statements=_switch(options, "prepared"),
         listen=_switch(options, "listen"),
         pool_size=_pool_size(options),
-        payload_limit_bytes=payload_limit_bytes,
     )
 
 
-_MAKERS: Final[dict[str, Callable[[str, int, bool], Store]]] = {
+_MAKERS: Final[dict[str, Callable[[str, bool], Store]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgres,

@@ -12,7 +12,7 @@ from holdfast.testing.clock import ManualClock
 from holdfast.testing.model import Model
 from tests.differential.commands import Command
 from tests.differential.coverage import Coverage, observe
-from tests.differential.sides import AsyncModel, Book, Side
+from tests.differential.sides import AsyncModel, Book, Side, Told
 from tests.differential.snapshots import answer_of, comparable, differences, take_snapshot
 from tests.differential.streams import SeededChoices, next_script, start
 
@@ -40,8 +40,8 @@ class Episode:
     def __post_init__(self) -> None:
         self.model = Model(self.clock)
         self.book = Book(self.clock, self.model)
-        self.reference = Side("model", AsyncModel(self.model), self.clock)
-        self.sides = [Side(name, store, self.clock) for name, store in self.stores.items()]
+        self.reference = Side("model", Told(AsyncModel(self.model)), self.clock)
+        self.sides = [Side(name, Told(store), self.clock) for name, store in self.stores.items()]
 
     async def step(self, command: Command) -> None:
         call = command.prepare(self.book)

@@ -4,16 +4,19 @@ A side is one implementation of the port. Leases carry the side's own ``seq``, s
 a command names a lease by its position, which is the same on every side as long as their answers are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import Claim, Submit
+from holdfast.core.commands import Claim, Submit, SubmitAnswer
 from holdfast.core.job import Job, Lease
 from holdfast.core.states import State
+from holdfast.engine import work
 from holdfast.testing.clock import ManualClock
+from holdfast.testing.factories import submit_answers
 from holdfast.testing.model import Model
 from holdfast.testing.model.world import ModelJob
 
@@ -30,6 +33,21 @@ class Side:
     store: Any
     clock: ManualClock
     leases: list[Lease] = field(default_factory=list)
+
+
+class Told:
+    """A store, or the model, as engines and workers tell it things: what is bad input never reaches it (P5)."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    async def submit(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:
+        return await submit_answers(self._store, *submits)
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        checked = getattr(work, verb, None)
+        asked: Callable[..., Any] = getattr(self._store, verb) if checked is None else partial(checked, self._store)
+        return asked
 
 
 class AsyncModel:

@@ -477,8 +477,8 @@ class Holdfast(Management):
     async def logs(self, job: JobId) -> list[AttemptLog]:
         """What the job's handler logged and printed, oldest attempt first, as JSON Lines."""
         found = await self.get(job)
-        store = self.log_store
-        return [] if store is None else await store.read(found.id, created_at=found.created_at)
+        logs = self.log_store
+        return [] if logs is None else await logs.read(found.id, created_at=found.created_at)
 
     def _queues(self) -> Queues:
         names = sorted({DEFAULT_QUEUE, *(job_type.queue for job_type in self._definitions.job_types.values())})

@@ -65,7 +65,7 @@ class Runtime:
         return self._shared is not None or self.is_in_memory
 
     def new_store(self) -> Store:
-        return create_store(self.url, payload_limit_bytes=self.payload_limit_bytes)
+        return create_store(self.url)
 
     # on the app's own loop
 
@@ -147,7 +147,9 @@ class Runtime:
         # A child that imports its program to find a handler must not do all over again what the program does.
         require_not_importing()
         store = self._shared_store() or self.new_store()
-        engine = Engine(store, submission_seconds=self._submission_seconds)
+        engine = Engine(
+            store, submission_seconds=self._submission_seconds, payload_limit_bytes=self.payload_limit_bytes
+        )
         await engine.open()
         return Client(engine, store=store, middleware=self.middleware, submission_seconds=self._submission_seconds)
 

@@ -1,4 +1,4 @@
-"""Bad input, found before anything is written, the same for every store.
+"""Bad input, found before a store is asked: by the engine, once (P5).
 
 Each check yields faults that name the field, what is wrong and the limit; a batch collects the faults of all its
 items and is refused as a whole. What needs the database (does the dependency exist, has the key another payload, is
@@ -51,15 +51,14 @@ def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DE
         if not _is_usual(job, payload_limit_bytes)
         for fault in _job_faults(index, job, payload_limit_bytes)
     ]
-    if not submit.jobs:
-        faults.append(Fault(field="jobs", problem="are none"))
-    if len(submit.jobs) > limits.MAX_SUBMIT_JOBS:
-        faults.append(
-            Fault(field="jobs", problem=f"are {len(submit.jobs)} in one submit", limit=str(limits.MAX_SUBMIT_JOBS))
-        )
-    if len(submit.jobs) > 1:
-        faults += _batch_faults(submit.jobs)
+    faults += _batch_faults(submit.jobs)
     if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_batch(jobs: Sequence[NewJob]) -> None:
+    """What is wrong with the whole of them, and not with any one."""
+    if faults := list(_batch_faults(jobs)):
         raise InvalidInput(faults)
 
 
@@ -262,6 +261,12 @@ def _callback_faults(index: int, url: Any) -> Iterable[Fault]:
 
 
 def _batch_faults(jobs: Sequence[NewJob]) -> Iterable[Fault]:
+    if not jobs:
+        yield Fault(field="jobs", problem="are none")
+    if len(jobs) > limits.MAX_SUBMIT_JOBS:
+        yield Fault(field="jobs", problem=f"are {len(jobs)} in one submit", limit=str(limits.MAX_SUBMIT_JOBS))
+    if len(jobs) < 2:
+        return
     # The numbers behind the IDs: a UUID takes far longer to hash.
     if len({getattr(job.id, "int", job.id) for job in jobs}) < len(jobs):
         yield Fault(field="id", problem="stands twice in the batch")
@@ -387,11 +392,11 @@ def require_valid_fires(fires: Sequence[Fire]) -> None:
         raise InvalidInput([Fault(field="name", problem="stands twice in one call")])
 
 
-def require_valid_fire(index: int, fire: Fire, *, payload_limit_bytes: int) -> None:
+def require_valid_fire(index: int, fire: Fire) -> None:
     faults = list(_text_faults(index, "name", fire.name, limits.MAX_CRON_NAME_CHARACTERS))
     faults += _slot_faults(index, fire.slot)
     if fire.job is not None:
-        faults += _job_faults(index, fire.job, payload_limit_bytes)
+        faults += _job_faults(index, fire.job, limits.DEFAULT_PAYLOAD_BYTES)
     if faults:
         raise InvalidInput(faults)
 
@@ -432,6 +437,10 @@ def require_valid_settlement(settlement: Settlement) -> None:
             faults.append(
                 Fault(field="result", problem=f"has {len(result)} bytes", limit=f"{limits.MAX_RESULT_BYTES} bytes")
             )
+        case Completed(spawn=spawn) if len(spawn) > limits.MAX_SPAWNED:
+            faults.append(Fault(field="spawn", problem=f"are {len(spawn)} jobs", limit=str(limits.MAX_SPAWNED)))
+        case Completed(spawn=spawn) if spawn:
+            require_valid_submit(Submit(jobs=spawn))
         case _:
             return
     if faults:

@@ -7,7 +7,9 @@ P2. Every write out of RUNNING, and extend and report, names the lease token it 
     nothing.
 P3. Timestamps are the store's own clock, UTC, read once a transaction.
 P4. Every verb may be repeated after ``Unavailable``: it loses nothing and doubles nothing.
-P5. Bad input is refused before anything is written, in the same words by every store.
+P5. A store is told only what ``core/checks`` lets through: the engine checks what front doors say, and ``engine/work``
+    what workers say. What only the data can tell (an unknown dependency, a key with another payload) the store refuses
+    before anything is written, in the same words as every other.
 P6. tick may run in any number of processes at once.
 P7. A job or key that somebody else's open transaction holds delays what needs it, and nothing else. A verb that answers
     item by item answers such an item with Unavailable and goes on with the others. cancel and replay deal with the

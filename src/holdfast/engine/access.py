@@ -53,11 +53,11 @@ class Access:
             digest=digest_of(random_bytes),
             expires_in_seconds=expires_in_seconds,
         )
-        require_valid_key(new)
-        return CreatedKey(key=await self._add(new), secret=make_secret(new.id, random_bytes))
+        return CreatedKey(key=await self.add(new), secret=make_secret(new.id, random_bytes))
 
-    async def _add(self, new: NewKey) -> ApiKey:
+    async def add(self, new: NewKey) -> ApiKey:
         """Once more where the answer was lost: nobody would hold the secret of the key that may be there by now."""
+        require_valid_key(new)
         for tries_left in reversed(range(TRIES)):
             try:
                 return await self._registry.add_key(new)

@@ -30,6 +30,7 @@ from holdfast.core import limits
 from holdfast.core.commands import CronSlot, Fire, NewJob
 from holdfast.core.errors import HoldfastError, UsageError
 from holdfast.core.ports import Store
+from holdfast.engine import work
 
 LOG: Final = logging.getLogger("holdfast.cron")
 MAX_STEPS: Final = 10_000
@@ -144,7 +145,7 @@ class CronScheduler:
             return None
 
     async def _fire(self, fires: Sequence[Fire]) -> None:
-        for fire, answer in zip(fires, await self._store.fire(fires), strict=True):
+        for fire, answer in zip(fires, await work.fire(self._store, fires), strict=True):
             if isinstance(answer, HoldfastError):
                 self._complain(fire.name, fire.slot, answer)
 

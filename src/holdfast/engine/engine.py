@@ -25,18 +25,27 @@ from holdfast.core.commands import (
 from holdfast.core.errors import JobNotFound
 from holdfast.core.examination import Examination
 from holdfast.core.job import Attempt, Job
+from holdfast.core.payload import check_limit
 from holdfast.core.ports import Store
 from holdfast.engine.access import Access
 from holdfast.engine.doctor import Doctor
+from holdfast.engine.parts import checked_submit
 from holdfast.engine.results import ResultWaiter, pauses
 from holdfast.engine.submit import Submitter
 from holdfast.engine.why import why
 
 
 class Engine:
-    def __init__(self, store: Store, *, submission_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        submission_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS,
+        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
+    ) -> None:
         self._store = store
         self.keys = Access(store)
+        self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._submitter = Submitter(store, timeout_seconds=submission_seconds)
         self._results = ResultWaiter(store)
 
@@ -53,7 +62,8 @@ class Engine:
 
     async def submit(self, submit: Submit, *, connection: Any = None) -> tuple[Submitted, ...]:
         """Jobs that are accepted together or not at all; callers at the same time share a call."""
-        return await self._submitter.submit(submit, connection=connection)
+        checked = checked_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
+        return await self._submitter.submit(checked, connection=connection)
 
     # manage
 

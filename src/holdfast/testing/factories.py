@@ -31,12 +31,14 @@ from holdfast.core.commands import (
     TickReport,
 )
 from holdfast.core.dependencies import Dependency, DependencyKind
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import ClaimedJob, Job, Lease, Progress
 from holdfast.core.ports import Store
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.engine import work
+from holdfast.engine.parts import checked_submit
 from holdfast.testing.harness import StoreHarness
 
 TEMPORARY: Final = Failure(category=Category.TEMPORARY, message="the service is away", error_type="ServiceError")
@@ -66,8 +68,28 @@ def after(*job_ids: UUID, kind: DependencyKind = DependencyKind.AFTER) -> tuple[
 
 async def submit_answer(store: Store, *jobs: NewJob, is_keyed_as_one: bool = False) -> SubmitAnswer:
     """The answer to one submit of these jobs, be it a refusal."""
-    (answer,) = await store.submit([Submit(jobs=jobs, is_keyed_as_one=is_keyed_as_one)])
+    (answer,) = await submit_answers(store, Submit(jobs=jobs, is_keyed_as_one=is_keyed_as_one))
     return answer
+
+
+async def submit_answers(store: Store, *submits: Submit) -> list[SubmitAnswer]:
+    """The answers to submits that share a call, after the engine's checks.
+
+    One that is found to be bad only as its parts are made has no company: whoever shares calls counts the jobs first.
+    """
+    checked: dict[int, Submit] = {}
+    answers: dict[int, SubmitAnswer] = {}
+    for index, one in enumerate(submits):
+        try:
+            checked[index] = checked_submit(one)
+        except InvalidInput as refusal:
+            answers[index] = refusal
+    try:
+        told = await store.submit(list(checked.values())) if checked else []
+    except InvalidInput as refusal:
+        told = [refusal]
+    answers |= dict(zip(checked, told, strict=True))
+    return [answers[index] for index in range(len(submits))]
 
 
 async def submit_jobs(store: Store, *jobs: NewJob, is_keyed_as_one: bool = False) -> tuple[Submitted, ...]:
@@ -99,7 +121,7 @@ async def register(
     store: Store, name: str = "worker", *, queues: Sequence[str] = (), types: Sequence[str] = ()
 ) -> UUID:
     worker = uuid4()
-    await store.register(worker, name=name, queues=queues, types=types)
+    await work.register(store, worker, name=name, queues=queues, types=types)
     return worker
 
 
@@ -110,7 +132,7 @@ def new_claim(worker: UUID, **overrides: Any) -> Claim:
 
 
 async def claim(store: Store, worker: UUID, **overrides: Any) -> list[ClaimedJob]:
-    return await store.claim(new_claim(worker, **overrides))
+    return await work.claim(store, new_claim(worker, **overrides))
 
 
 async def claim_one(store: Store, worker: UUID, **overrides: Any) -> ClaimedJob:
@@ -140,7 +162,7 @@ async def settle_answer(
 ) -> Any:
     """The answer to one settlement, be it a refusal."""
     lease = job.lease if isinstance(job, ClaimedJob) else job
-    (answer,) = await store.settle([Settlement(lease=lease, outcome=outcome, progress=progress)])
+    (answer,) = await work.settle(store, [Settlement(lease=lease, outcome=outcome, progress=progress)])
     return answer
 
 

@@ -20,6 +20,7 @@ from holdfast.core.commands import Claim, Outcome
 from holdfast.core.errors import UsageError, WorkerStuck
 from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import LogStore
+from holdfast.engine import work
 from holdfast.testing.recording import RecordingStore
 from holdfast.worker import capture
 from holdfast.worker.executor import STUBBORN_SECONDS, Executor
@@ -102,7 +103,7 @@ class Hands:
     async def work(self) -> None:
         """Until nothing is left to do at this moment (D1). UsageError where that does not come to an end."""
         # Anew each time: time may have moved on by more than a worker can be silent.
-        await self._store.register(self._leases.worker_id, name=NAME, types=tuple(self._registry))
+        await work.register(self._store, self._leases.worker_id, name=NAME, types=tuple(self._registry))
         while True:
             self._news.clear()
             jobs = await self._claim()
@@ -131,7 +132,7 @@ class Hands:
         await self._leases.begin_claim(claim.nonce, claim.limit)
         jobs: list[ClaimedJob] = []
         try:
-            jobs = await self._store.claim(claim)
+            jobs = await work.claim(self._store, claim)
         finally:
             self._leases.end_claim(claim.nonce, jobs)
         return jobs

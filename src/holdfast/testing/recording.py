@@ -49,8 +49,8 @@ class Accepted:
 class RecordingStore(MemoryStore):
     """``on_news`` is called when there may be something new to do: jobs to claim, or a cancel to heed."""
 
-    def __init__(self, *, clock: Clock, payload_limit_bytes: int) -> None:
-        super().__init__(clock=clock, payload_limit_bytes=payload_limit_bytes)
+    def __init__(self, *, clock: Clock) -> None:
+        super().__init__(clock=clock)
         self.accepted: list[Accepted] = []
         self.on_news: Callable[[], None] = lambda: None
         self._recorded: set[UUID] = set()

@@ -58,7 +58,7 @@ class Stage:
         self.app = app
         self.options = options
         self.clock = ManualClock(options.start or datetime.now(UTC))
-        self.store = RecordingStore(clock=self.clock, payload_limit_bytes=app.payload_limit)
+        self.store = RecordingStore(clock=self.clock)
         self.logs = RecordingLogs()
         self.seen: set[tuple[UUID, str, int, int]] = set()
         """Failures that were reported: of which job, how it stood, at which attempt, after how many replays."""

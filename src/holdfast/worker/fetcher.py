@@ -24,6 +24,7 @@ from holdfast.core.commands import Claim
 from holdfast.core.errors import Unavailable, WorkerNotFound
 from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import Delivery, Store
+from holdfast.engine import work
 from holdfast.worker import tasks
 from holdfast.worker.leases import Leases
 from holdfast.worker.options import WorkerOptions
@@ -225,7 +226,8 @@ class Fetcher:
         patience = Patience("claim", self._outage)
         while True:
             try:
-                jobs = await self._store.claim(
+                jobs = await work.claim(
+                    self._store,
                     Claim(
                         owner=self._leases.worker_id,
                         queues=queues,
@@ -233,7 +235,7 @@ class Fetcher:
                         nonce=nonce,
                         is_repeat=patience.is_tried,
                         types=self._types(),
-                    )
+                    ),
                 )
             except (Unavailable, WorkerNotFound) as error:
                 # Not registered any more: the next heartbeat finds that out and registers anew.

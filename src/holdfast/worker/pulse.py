@@ -32,6 +32,7 @@ from holdfast.core.commands import Heartbeat, HeartbeatAnswer, Settlement
 from holdfast.core.errors import ConfigError, HoldfastError, Unavailable
 from holdfast.core.ports import Standstill, Store
 from holdfast.core.presence import GONE_PART
+from holdfast.engine import work
 from holdfast.worker import tasks
 from holdfast.worker.handler import Isolation
 from holdfast.worker.leases import Leases
@@ -361,7 +362,8 @@ class Pulse:
             await asyncio.gather(task, stopping, return_exceptions=True)
 
     async def _register(self, store: Store) -> None:
-        await store.register(
+        await work.register(
+            store,
             self._leases.worker_id,
             name=self._options.worker_name,
             queues=self._options.queue_names,
@@ -394,7 +396,7 @@ class Pulse:
         try:
             # The next heartbeat waits for it, and tries it again (B1, B3).
             async with asyncio.timeout(self._timeout_seconds / 2):
-                answers = await store.settle(settlements)
+                answers = await work.settle(store, settlements)
         except Exception as error:
             self._outage.note_failure("settle", error)
             return
@@ -419,7 +421,7 @@ class Pulse:
             try:
                 for _ in range(MAX_TICKS):
                     self._has_news = False
-                    report = await store.tick(self._options.tick)
+                    report = await work.tick(store, self._options.tick)
                     quiet_seconds = report.quiet_seconds
                     if not report.has_more:
                         break

@@ -16,6 +16,7 @@ from typing import Final
 from holdfast.core.commands import Report
 from holdfast.core.errors import HoldfastError, StaleLease, Unavailable
 from holdfast.core.ports import LogStore, Store
+from holdfast.engine import work
 from holdfast.worker import tasks
 from holdfast.worker.patience import Outage, Patience
 from holdfast.worker.running import Running
@@ -70,7 +71,9 @@ class Reporter:
         if not said:
             return
         try:
-            answers = await self._store.report([Report(lease=one.job.lease, progress=value) for one, value in said])
+            answers = await work.report(
+                self._store, [Report(lease=one.job.lease, progress=value) for one, value in said]
+            )
         except Unavailable as error:
             # It is written with what comes next, or with the settlement.
             self.outage.note_failure("progress", error)
@@ -96,7 +99,7 @@ class Reporter:
             if running.is_settled:
                 raise StaleLease(job_id=lease.job_id, held_version=lease.version, current_version=None)
             try:
-                (answer,) = await self._store.report([Report(lease=lease, checkpoint=data)])
+                (answer,) = await work.report(self._store, [Report(lease=lease, checkpoint=data)])
                 if isinstance(answer, Unavailable):
                     raise answer
             except Unavailable as error:

@@ -23,6 +23,7 @@ from holdfast.core.commands import Completed, Failed, SettleAnswer, Settlement
 from holdfast.core.errors import ConfigError, HoldfastError, StaleLease, Unavailable, UsageError
 from holdfast.core.failures import Category, Failure
 from holdfast.core.ports import Store
+from holdfast.engine import work
 from holdfast.worker import tasks
 from holdfast.worker.leases import Leases
 from holdfast.worker.patience import Outage, Patience
@@ -111,7 +112,7 @@ class Settler:
         tries = 0
         while batch:
             try:
-                answers: Sequence[SettleAnswer] = await self._store.settle(batch)
+                answers: Sequence[SettleAnswer] = await work.settle(self._store, batch)
             except (Unavailable, ConfigError) as error:
                 await patience.wait(error)
                 continue

@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from holdfast.core.errors import HoldfastError, Unavailable, UsageError, WorkerStuck
 from holdfast.core.ports import Delivery, LogStore, Store
+from holdfast.engine import work
 from holdfast.worker import capture, tasks
 from holdfast.worker.executor import STUBBORN_SECONDS
 from holdfast.worker.handler import Registry
@@ -132,8 +133,12 @@ class Worker:
 
     async def _register(self) -> None:
         self._registered_at = time.monotonic()
-        await self._store.register(
-            self.id, name=self.options.worker_name, queues=self.options.queue_names, types=tuple(self._registry)
+        await work.register(
+            self._store,
+            self.id,
+            name=self.options.worker_name,
+            queues=self.options.queue_names,
+            types=tuple(self._registry),
         )
         if self._logs is not None:
             try:

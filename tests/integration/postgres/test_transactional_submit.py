@@ -113,8 +113,6 @@ async def test_a_refused_submit_leaves_the_callers_transaction_as_it_was(
         await submit_within(store, caller, new_job(), new_job(key="k", payload=Payload.of(2)))
     with pytest.raises(InvalidInput):
         await submit_within(store, caller, new_job(), new_job(dependencies=after(uuid4())))
-    with pytest.raises(InvalidInput):
-        await submit_within(store, caller, new_job(type=""))
     await caller.execute("INSERT INTO orders VALUES (2)")
     await caller.commit()
     try:

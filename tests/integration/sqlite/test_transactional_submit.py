@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -76,7 +77,7 @@ async def test_a_refused_submit_raises_and_leaves_the_transaction_usable(
     with pytest.raises(IdempotencyConflict):
         await store.submit([Submit(jobs=(good,)), Submit(jobs=(bad,))], connection=mine)
     with pytest.raises(InvalidInput):
-        await store.submit([Submit(jobs=(new_job(queue=""),))], connection=mine)
+        await store.submit([Submit(jobs=(new_job(dependencies=after(uuid4())),))], connection=mine)
     mine.commit()
     assert mine.execute("SELECT name FROM orders").fetchall() == [("tea",)]
     assert await store.read([good.id, bad.id]) == [None, None]

@@ -13,6 +13,7 @@ from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.engine.submit import SHARED_JOBS, Submitter
 from holdfast.stores.memory import MemoryStore
+from holdfast.testing.factories import after
 
 
 class GatedStore(MemoryStore):
@@ -147,7 +148,7 @@ async def test_a_lane_whose_task_was_cancelled_before_it_began_is_free_again() -
 
 async def test_a_refused_submit_disturbs_nobody() -> None:
     store = GatedStore()
-    tasks = await start(Submitter(store), one(), one(), one(type=""), one())
+    tasks = await start(Submitter(store), one(), one(), one(dependencies=after(uuid4())), one())
     store.gate.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [isinstance(result, InvalidInput) for result in results] == [False, False, True, False]

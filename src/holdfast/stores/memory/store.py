@@ -7,18 +7,6 @@ from uuid import UUID
 
 from holdfast.core import decisions, limits
 from holdfast.core.access import ApiKey, NewKey, StoredKey
-from holdfast.core.checks import (
-    require_valid_claim,
-    require_valid_fires,
-    require_valid_key,
-    require_valid_key_id,
-    require_valid_page,
-    require_valid_queue,
-    require_valid_report,
-    require_valid_submit,
-    require_valid_tick,
-    require_valid_worker,
-)
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -46,11 +34,10 @@ from holdfast.core.commands import (
     lease_tokens,
 )
 from holdfast.core.dependencies import Dependency
-from holdfast.core.errors import HoldfastError, UsageError, WorkerNotFound
+from holdfast.core.errors import UsageError, WorkerNotFound
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream, lease_of
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State
 from holdfast.stores.memory import doctor, keys
@@ -83,12 +70,10 @@ class MemoryStore:
         self,
         *,
         clock: Clock | None = None,
-        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
         scan_budget: int = limits.SCAN_BUDGET_JOBS,
     ) -> None:
         self._tables = Tables()
         self._clock = clock or SystemClock()
-        self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
         self.news = Wakeups()
 
@@ -111,20 +96,9 @@ class MemoryStore:
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
         if connection is not None:
             raise UsageError("memory:// has no transactions of yours to take part in; leave out connection=")
-        answers: dict[int, SubmitAnswer] = {}
-        good: dict[int, Submit] = {}
-        for index, one in enumerate(submits):
-            try:
-                require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
-                good[index] = one
-            except HoldfastError as refusal:
-                answers[index] = refusal
-        accepted = self._run(lambda tx: submit(tx, list(good.values())))
-        answers.update(zip(good, accepted, strict=True))
-        return [answers[index] for index in range(len(submits))]
+        return self._run(lambda tx: submit(tx, submits))
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
-        require_valid_claim(claim)
         return self._run(lambda tx: self._claim(tx, claim))
 
     async def _claim(self, tx: MemoryTransaction, claim: Claim) -> list[ClaimedJob]:
@@ -190,8 +164,6 @@ class MemoryStore:
         return self._run(lambda tx: extend(tx, leases))
 
     async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
-        for one in reports:
-            require_valid_report(one)
         return self._run(lambda tx: report(tx, reports))
 
     async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
@@ -201,18 +173,15 @@ class MemoryStore:
         return self._run(lambda tx: replay(tx, ids))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        require_valid_page(where, limit=limit)
         states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
         seqs, next_cursor = self._search(where, states, limit, cursor)
         ids = [self._tables.records[seq].id for seq in seqs]
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
-        require_valid_fires(fires)
-        return self._run(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+        return self._run(lambda tx: fire(tx, fires))
 
     async def tick(self, tick: Tick) -> TickReport:
-        require_valid_tick(tick)
         reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in tick_verbs.PARTS]  # type: ignore[misc]
         return tick_verbs.total(reports)
 
@@ -234,7 +203,6 @@ class MemoryStore:
         return [None if seq is None else self._job(seq) for seq in seqs]
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        require_valid_page(where, limit=limit)
         seqs, next_cursor = self._search(where, where.states, limit, cursor)
         return Page(tuple(self._job(seq) for seq in seqs), next_cursor)
 
@@ -376,15 +344,12 @@ class MemoryStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        require_valid_key(new)
         return keys.add_key(self._tables, new, now=self._clock.now())
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        require_valid_key_id(key_id)
         return keys.revoke_key(self._tables, key_id, now=self._clock.now())
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        require_valid_key_id(key_id)
         return keys.find_key(self._tables, key_id, now=self._clock.now())
 
     async def read_keys(self) -> list[ApiKey]:
@@ -393,18 +358,15 @@ class MemoryStore:
     # queues and workers
 
     async def pause(self, queue: str) -> None:
-        require_valid_queue(queue)
         self._tables.paused.setdefault(queue, self._clock.now())
 
     async def resume(self, queue: str) -> None:
-        require_valid_queue(queue)
         self._tables.paused.pop(queue, None)
         self.news.wake({queue})
 
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
-        require_valid_worker(name, queues=queues, types=types)
         now = self._clock.now()
         known = self._tables.workers.get(worker_id)
         registered_at = known.registered_at if known else now

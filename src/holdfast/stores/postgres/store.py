@@ -10,17 +10,6 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.access import ApiKey, NewKey, StoredKey
-from holdfast.core.checks import (
-    require_valid_claim,
-    require_valid_fires,
-    require_valid_key,
-    require_valid_key_id,
-    require_valid_page,
-    require_valid_queue,
-    require_valid_report,
-    require_valid_tick,
-    require_valid_worker,
-)
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -52,7 +41,6 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock
 from holdfast.core.states import State
 from holdfast.stores.postgres import keys, reads
@@ -96,7 +84,6 @@ class PostgresStore:
         listen: bool = True,
         notify: bool = True,
         pool_size: int = limits.DEFAULT_POOL_CONNECTIONS,
-        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
         scan_budget: int = limits.SCAN_BUDGET_JOBS,
     ) -> None:
         """``prepared_statements=False`` and ``listen=False`` are for a pooler in transaction mode."""
@@ -109,8 +96,7 @@ class PostgresStore:
             notify=notify,
             pool_size=pool_size,
         )
-        self._submits = Submits(self._database, payload_limit_bytes=check_limit(payload_limit_bytes))
-        self._payload_limit_bytes = payload_limit_bytes
+        self._submits = Submits(self._database)
         self._scan_budget = scan_budget
         self._claims = Claims(self._database)
         self._database.on_lost = self._forget
@@ -136,7 +122,6 @@ class PostgresStore:
     # claim
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
-        require_valid_claim(claim)
         return await self._claims.claim(claim)
 
     # settle
@@ -197,8 +182,6 @@ class PostgresStore:
         return await self._database.transact_each(leases, extend, names_of=lambda lease: {lease.seq})
 
     async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
-        for one in reports:
-            require_valid_report(one)
         return await self._database.transact_each(reports, report, names_of=lambda one: {one.lease.seq})
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
@@ -233,7 +216,6 @@ class PostgresStore:
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
-        require_valid_worker(name, queues=queues, types=types)
         given = (worker_id, name, self._database.now, list(queues), list(types))
         await self._database.fetch(self._database.sql["heartbeat.register"], *given)
 
@@ -278,24 +260,20 @@ class PostgresStore:
         return _all_free(ids, await self._database.transact_each(ids, replay, names_of=lambda job_id: {job_id}))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        require_valid_page(where, limit=limit)
         ids, next_cursor = await self._read(lambda reader: reader.find_replayable(where, limit=limit, cursor=cursor))
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
     async def pause(self, queue: str) -> None:
-        require_valid_queue(queue)
         await self._database.fetch(self._database.sql["pause.pause"], queue, self._database.now)
 
     async def resume(self, queue: str) -> None:
-        require_valid_queue(queue)
         await self._database.fetch(self._database.sql["pause.resume"], queue)
         self._database.announce({queue})
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
-        require_valid_fires(fires)
 
         async def verb(tx: Transaction, some: Sequence[Fire]) -> list[FireAnswer]:
-            return await fire(tx, some, payload_limit_bytes=self._payload_limit_bytes)
+            return await fire(tx, some)
 
         return await self._database.transact_each(
             fires, verb, names_of=lambda one: names_of_jobs([one.job] if one.job is not None else [])
@@ -303,7 +281,6 @@ class PostgresStore:
 
     async def tick(self, tick: Tick) -> TickReport:
         """One statement asks whether there is anything to do; only the parts that have work run, each by itself."""
-        require_valid_tick(tick)
         sweeps = self._database.sweeps
         asked = sweeps.begin()
         (row,) = await self._database.fetch(
@@ -397,15 +374,12 @@ class PostgresStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        require_valid_key(new)
         return await keys.add_key(self._database, new)
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        require_valid_key_id(key_id)
         return await keys.revoke_key(self._database, key_id)
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        require_valid_key_id(key_id)
         return await keys.find_key(self._database, key_id)
 
     async def read_keys(self) -> list[ApiKey]:
@@ -424,7 +398,6 @@ class PostgresStore:
         return await self._read(lambda reader: reader.read(ids))
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        require_valid_page(where, limit=limit)
         return await self._read(lambda reader: reader.read_page(where, limit=limit, cursor=cursor))
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:

@@ -12,7 +12,6 @@ import asyncpg
 
 from holdfast.core import limits
 from holdfast.core.batches import JobsInParts, are_plain, ids_of, queues_of
-from holdfast.core.checks import require_valid_submit
 from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.stores.postgres.connections import executor_of
@@ -31,9 +30,8 @@ class Unusual(Exception):
 class Submits:
     """What the store does with submits."""
 
-    def __init__(self, database: Database, *, payload_limit_bytes: int) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._payload_limit_bytes = payload_limit_bytes
 
     async def submit(self, submits: Sequence[Submit]) -> list[SubmitAnswer]:
         if len(submits) == 1 and isinstance(submits[0].jobs, JobsInParts):
@@ -49,10 +47,6 @@ class Submits:
         if not job.is_plain or job.delay_seconds:
             (answer,) = await self._submit_many([submit])
             return answer
-        try:
-            require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
-        except HoldfastError as refusal:
-            return refusal
         is_told = self._database.may_tell()
         await self._insert("submit.one", *one_row(job), self._database.channel if is_told else None)
         self._database.announce((job.queue,), is_told=is_told)
@@ -63,12 +57,7 @@ class Submits:
         plain: dict[int, Submit] = {}
         other: dict[int, Submit] = {}
         for index, one in enumerate(submits):
-            try:
-                require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
-            except HoldfastError as refusal:
-                answers[index] = refusal
-            else:
-                (plain if are_plain(one.jobs) else other)[index] = one
+            (plain if are_plain(one.jobs) else other)[index] = one
         if plain:
             first = next(iter(plain.values())).jobs
             await self._submit_plain(first if len(plain) == 1 else [job for one in plain.values() for job in one.jobs])
@@ -100,7 +89,6 @@ class Submits:
         written = 0
         try:
             for part in jobs.parts():
-                require_valid_submit(Submit(jobs=part), payload_limit_bytes=self._payload_limit_bytes)
                 written += len(part)
                 if not are_plain(part) or written > limits.MAX_SUBMIT_JOBS:
                     raise Unusual
@@ -138,8 +126,6 @@ class Submits:
 
     async def submit_within(self, submits: Sequence[Submit], connection: Any) -> list[SubmitAnswer]:
         """In the caller's transaction: refusals raise, and leave it as it was."""
-        for one in submits:
-            require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
         with translated():
             executor = await executor_of(connection)
             for tries_left in reversed(range(TRIES)):

@@ -17,18 +17,6 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.access import ApiKey, NewKey, StoredKey
-from holdfast.core.checks import (
-    require_valid_claim,
-    require_valid_fires,
-    require_valid_key,
-    require_valid_key_id,
-    require_valid_page,
-    require_valid_queue,
-    require_valid_report,
-    require_valid_submit,
-    require_valid_tick,
-    require_valid_worker,
-)
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -54,11 +42,10 @@ from holdfast.core.commands import (
     TickReport,
     Worker,
 )
-from holdfast.core.errors import HoldfastError, UsageError
+from holdfast.core.errors import UsageError
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
-from holdfast.core.payload import check_limit
 from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
 from holdfast.stores.sqlite import doctor, keys, reads
@@ -116,7 +103,6 @@ class SQLiteStore:
         *,
         synchronous: Synchronous = "FULL",
         clock: Clock | None = None,
-        payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
         scan_budget: int = limits.SCAN_BUDGET_JOBS,
         migrates: bool = True,
     ) -> None:
@@ -125,7 +111,6 @@ class SQLiteStore:
         self.path = require_file(path)
         self._synchronous = require_durability(synchronous)
         self._clock = clock
-        self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._scan_budget = scan_budget
         self._migrates = migrates
         self._lanes: Lanes | None = None
@@ -189,22 +174,10 @@ class SQLiteStore:
     # the verbs
 
     async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
-        refused: dict[int, HoldfastError] = {}
-        for index, one in enumerate(submits):
-            try:
-                require_valid_submit(one, payload_limit_bytes=self._payload_limit_bytes)
-            except HoldfastError as refusal:
-                if connection is not None:
-                    raise
-                refused[index] = refusal
         if connection is not None:
             self._require_open().files.require_in_place()
             return submit_in(connection, submits, path=self.path, clock=self._clock)
-        if not refused:
-            return await self._submit(submits)
-        good = [one for index, one in enumerate(submits) if index not in refused]
-        accepted = iter(await self._submit(good) if good else ())
-        return [refused[index] if index in refused else next(accepted) for index in range(len(submits))]
+        return await self._submit(submits)
 
     def _submit(self, submits: Sequence[Submit]) -> asyncio.Future[list[SubmitAnswer]]:
         for one in submits:
@@ -214,7 +187,6 @@ class SQLiteStore:
         return self._require_open().writer.run_together(submit_together, submits, is_brief=is_brief)
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
-        require_valid_claim(claim)
         watch = self._require_open().watch
 
         def work(tx: SQLiteTransaction) -> ClaimAnswer:
@@ -238,8 +210,6 @@ class SQLiteStore:
         return await self._run(lambda tx: extend(tx, leases))
 
     async def report(self, reports: Sequence[Report]) -> list[ReportAnswer]:
-        for one in reports:
-            require_valid_report(one)
         return await self._run(lambda tx: report(tx, reports))
 
     async def cancel(self, ids: Sequence[UUID]) -> list[CancelAnswer]:
@@ -249,7 +219,6 @@ class SQLiteStore:
         return await self._run(lambda tx: replay(tx, ids))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        require_valid_page(where, limit=limit)
         states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
         search = Search(where=where, states=states, limit=limit, cursor=cursor, budget=self._scan_budget)
 
@@ -260,12 +229,10 @@ class SQLiteStore:
         return await self._write(work)
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
-        require_valid_fires(fires)
-        return await self._run(lambda tx: fire(tx, fires, payload_limit_bytes=self._payload_limit_bytes))
+        return await self._run(lambda tx: fire(tx, fires))
 
     async def tick(self, tick: Tick) -> TickReport:
         """All parts are asked for at once, so that they share a commit; each can fail only itself."""
-        require_valid_tick(tick)
         parts = [due if part is tick_verbs.due else part for part in tick_verbs.PARTS]
         reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in parts]  # type: ignore[misc]
         return tick_verbs.total(list(await asyncio.gather(*reports)))
@@ -276,7 +243,6 @@ class SQLiteStore:
         return await self._read(lambda cursor: reads.read(cursor, ids))
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        require_valid_page(where, limit=limit)
         search = Search(where=where, states=where.states, limit=limit, cursor=cursor, budget=self._scan_budget)
         return await self._read(lambda cursor: reads.read_page(cursor, search))
 
@@ -312,15 +278,12 @@ class SQLiteStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        require_valid_key(new)
         return await self._write(lambda tx: keys.add_key(tx, new))
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        require_valid_key_id(key_id)
         return await self._write(lambda tx: keys.revoke_key(tx, key_id))
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        require_valid_key_id(key_id)
         return await self._read(lambda cursor: keys.find_key(cursor, key_id, now=time_of(self._clock)))
 
     async def read_keys(self) -> list[ApiKey]:
@@ -329,11 +292,9 @@ class SQLiteStore:
     # queues and workers
 
     async def pause(self, queue: str) -> None:
-        require_valid_queue(queue)
         await self._write(lambda tx: tx.run("pause.pause", queue, tx.now_microseconds))
 
     async def resume(self, queue: str) -> None:
-        require_valid_queue(queue)
 
         def work(tx: SQLiteTransaction) -> None:
             tx.run("pause.resume", queue)
@@ -344,7 +305,6 @@ class SQLiteStore:
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
-        require_valid_worker(name, queues=queues, types=types)
         given = (worker_id.bytes, name, json.dumps(queues), json.dumps(types))
         await self._write(lambda tx: tx.run("heartbeat.register", *given, tx.now_microseconds))
 

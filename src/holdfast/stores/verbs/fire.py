@@ -6,22 +6,15 @@ the slot; a repeat of the very call finds its own job there, and is told that it
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.core.checks import require_valid_fire
 from holdfast.core.commands import CronSlot, Fire, FireAnswer, Fired, Submit
 from holdfast.core.cron import answer_without_firing, in_utc
-from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.errors import HoldfastError
 from holdfast.stores.transaction import Transaction
 from holdfast.stores.verbs.submit import submit
 
 
-async def fire(tx: Transaction, fires: Sequence[Fire], *, payload_limit_bytes: int) -> list[FireAnswer]:
-    answers: dict[int, FireAnswer] = {}
-    for index, one in enumerate(fires):
-        try:
-            require_valid_fire(index, one, payload_limit_bytes=payload_limit_bytes)
-        except InvalidInput as refusal:
-            answers[index] = refusal
-    answers |= await _answered(tx, _rest(fires, answers))
+async def fire(tx: Transaction, fires: Sequence[Fire]) -> list[FireAnswer]:
+    answers = await _answered(tx, _rest(fires, {}))
     if len(answers) < len(fires):
         # Only now: of many processes that look at once, nearly all find the slot fired, and need not wait in line.
         await tx.lock_slots()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from holdfast.core import decisions
-from holdfast.core.checks import require_valid_settlement
 from holdfast.core.commands import Completed, SettleAnswer, Settled, Settlement
 from holdfast.core.decisions import Decision
 from holdfast.core.errors import HoldfastError, JobNotFound, StaleLease
@@ -27,7 +26,7 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
             answers.append(JobNotFound(one.lease.job_id))
         elif record.token == one.lease.token:
             try:
-                decision = _decide(tx, record, one)
+                decision = decisions.settle(record, one.outcome, now=tx.now)
                 if isinstance(one.outcome, Completed) and one.outcome.spawn:
                     # Children may wait for any job of this call, so they must find it as it stands by now.
                     await write(tx, changes)
@@ -35,7 +34,7 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
                     await spawn(tx, record, one.outcome.spawn)
                     records.update(await tx.lock(records))
                     record = records[record.seq]
-                    decision = _decide(tx, record, one)
+                    decision = decisions.settle(record, one.outcome, now=tx.now)
             except HoldfastError as refusal:
                 answers.append(refusal)
                 continue
@@ -54,11 +53,6 @@ async def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Set
     if notes:
         await tx.save_notes(notes)
     return answers
-
-
-def _decide(tx: Transaction, record: Record, settlement: Settlement) -> Decision:
-    require_valid_settlement(settlement)
-    return decisions.settle(record, settlement.outcome, now=tx.now)
 
 
 async def _already_settled(

@@ -7,8 +7,6 @@ that would close a circle (G1).
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core import limits
-from holdfast.core.checks import require_valid_submit
 from holdfast.core.commands import NewJob, Submit
 from holdfast.core.decisions import Decision
 from holdfast.core.dependencies import DependencyKind, Edge
@@ -21,14 +19,10 @@ from holdfast.stores.verbs.submit import submit
 
 async def spawn(tx: Transaction, parent: Record, jobs: tuple[NewJob, ...]) -> None:
     """Raises before anything is written."""
-    if len(jobs) > limits.MAX_SPAWNED:
-        raise InvalidInput([Fault(field="spawn", problem=f"are {len(jobs)} jobs", limit=str(limits.MAX_SPAWNED))])
-    batch = Submit(jobs=jobs)
-    require_valid_submit(batch)
     fans = [e for e in await tx.edges_from({parent.seq}) if e.is_open and e.kind is DependencyKind.FAN_IN]
     if fans:
         await _refuse_circles(tx, {edge.child for edge in fans}, jobs)
-    (answer,) = await submit(tx, [batch], spawner=parent)
+    (answer,) = await submit(tx, [Submit(jobs=jobs)], spawner=parent)
     if isinstance(answer, HoldfastError):
         raise answer
     created = [submitted.job_id for submitted in answer if not submitted.is_duplicate]

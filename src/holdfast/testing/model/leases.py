@@ -5,12 +5,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.checks import (
-    require_valid_claim,
-    require_valid_progress,
-    require_valid_report,
-    require_valid_submit,
-)
 from holdfast.core.commands import (
     Claim,
     Completed,
@@ -52,7 +46,6 @@ from holdfast.testing.model.world import ModelJob, ModelWorker, Wait, World
 
 def claim(world: World, claim: Claim, *, unseen: Collection[UUID] = ()) -> list[ModelJob]:
     """``unseen``: jobs that the claimer may have passed over while somebody held them, and has."""
-    require_valid_claim(claim)
     worker = world.workers.get(claim.owner)
     if worker is None or worker.is_lost:
         raise WorkerNotFound(claim.owner)
@@ -154,8 +147,6 @@ def _settle_one(world: World, job: ModelJob, settlement: Settlement) -> SettleAn
 
 def _refuse(job: ModelJob, settlement: Settlement) -> None:
     outcome = settlement.outcome
-    if settlement.progress is not None:
-        require_valid_progress(settlement.progress)
     is_cancel = isinstance(outcome, Stopped) or (
         isinstance(outcome, Failed) and outcome.failure.category is Category.CANCELLED
     )
@@ -192,7 +183,6 @@ def _fail(world: World, job: ModelJob, failed: Failed) -> None:
 def _complete(world: World, job: ModelJob, completed: Completed) -> None:
     """An ack wins over a cancel request. Children are accepted with it, or it is refused with them."""
     if completed.spawn:
-        require_valid_submit(Submit(jobs=completed.spawn))
         _refuse_circles(world, job, completed.spawn)
         answers = accept(world, Submit(jobs=completed.spawn), spawner=job)
         _let_fan_ins_wait(world, job, [world.jobs[answer.job_id] for answer in answers if not answer.is_duplicate])
@@ -251,8 +241,6 @@ def _held(world: World, lease: Lease) -> ModelJob | None:
 
 
 def report(world: World, reports: Sequence[Report]) -> list[ReportAnswer]:
-    for one in reports:
-        require_valid_report(one)
     answers: list[ReportAnswer] = []
     for one in reports:
         job = _held(world, one.lease)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from holdfast.core.checks import require_valid_submit, run_at_fault
+from holdfast.core.checks import run_at_fault
 from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.dependencies import Dependency, DependencyKind, depth_fault
 from holdfast.core.errors import Fault, HoldfastError, IdempotencyConflict, InvalidInput
@@ -26,7 +26,6 @@ def submit(world: World, submits: Sequence[Submit]) -> list[SubmitAnswer]:
 
 def accept(world: World, submit: Submit, *, spawner: ModelJob | None = None) -> tuple[Submitted, ...]:
     """All of them or none: every check comes before the first write."""
-    require_valid_submit(submit)
     duplicates = _find_duplicates(world, submit)
     new = {job.id: _with_duplicates_named(job, duplicates) for job in submit.jobs if job.id not in duplicates}
     new = {job_id: job for job_id, job in new.items() if job_id not in world.jobs}

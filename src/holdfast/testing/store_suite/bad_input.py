@@ -1,4 +1,7 @@
-"""Bad input: refused before anything is written, naming the field and the limit (P5)."""
+"""Bad input: refused before anything is written, naming the field and the limit (P5).
+
+Asked as front doors and workers ask: through the engine, which checks, and then, where it has no objection, the store.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ from holdfast.core.job import Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.engine import work
+from holdfast.engine.engine import Engine
 from holdfast.testing.factories import (
     FAIL,
     TEMPORARY,
@@ -30,6 +35,7 @@ from holdfast.testing.factories import (
     settle,
     settle_answer,
     submit_answer,
+    submit_answers,
     submit_chain,
     submit_jobs,
     submit_one,
@@ -128,7 +134,7 @@ async def test_bad_input_is_refused_and_nothing_is_written(harness: StoreHarness
     require_fault(await submit_answer(harness.store, new_job(key="g"), new_job(**bad.given)), bad, item=1)
     assert await snapshot(harness.store) == before
     good = new_job(key="g")
-    answers = await harness.store.submit([Submit(jobs=(new_job(**bad.given),)), Submit(jobs=(good,))])
+    answers = await submit_answers(harness.store, Submit(jobs=(new_job(**bad.given),)), Submit(jobs=(good,)))
     require_fault(answers[0], bad)
     assert answers[1] == (Submitted(good.id),)
     assert len(await read_all(harness.store)) == 2
@@ -266,21 +272,21 @@ BAD_TEXTS: Final = pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["N
 @BAD_TEXTS
 async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreHarness, text: str) -> None:
     """P5: in the same words by every store, not with an error of a driver."""
-    store, worker = harness.store, await register(harness.store)
+    store, engine, worker = harness.store, Engine(harness.store), await register(harness.store)
     before, workers = await snapshot(store), await store.read_workers()
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "claim by queue": lambda: claim(store, worker, queues=(text,)),
         "claim by type": lambda: claim(store, worker, types=(text,)),
-        "page by queue": lambda: store.read_page(Filter(queue=text), limit=5),
-        "page by type": lambda: store.read_page(Filter(type=text), limit=5),
-        "page by tag": lambda: store.read_page(Filter(tag=("a", text)), limit=5),
-        "page by tag's name": lambda: store.read_page(Filter(tag=(text, "a")), limit=5),
-        "replay by queue": lambda: store.replay_where(Filter(queue=text), limit=5),
-        "pause": lambda: store.pause(text),
-        "resume": lambda: store.resume(text),
-        "register": lambda: store.register(uuid4(), name=text),
-        "register of a queue": lambda: store.register(uuid4(), name="w", queues=(text,)),
-        "register of a type": lambda: store.register(uuid4(), name="w", types=(text,)),
+        "page by queue": lambda: engine.read_page(Filter(queue=text), limit=5),
+        "page by type": lambda: engine.read_page(Filter(type=text), limit=5),
+        "page by tag": lambda: engine.read_page(Filter(tag=("a", text)), limit=5),
+        "page by tag's name": lambda: engine.read_page(Filter(tag=(text, "a")), limit=5),
+        "replay by queue": lambda: engine.replay_where(Filter(queue=text), limit=5),
+        "pause": lambda: engine.pause(text),
+        "resume": lambda: engine.resume(text),
+        "register": lambda: work.register(store, uuid4(), name=text),
+        "register of a queue": lambda: work.register(store, uuid4(), name="w", queues=(text,)),
+        "register of a type": lambda: work.register(store, uuid4(), name="w", types=(text,)),
     }
     accepted = [name for name, call in calls.items() if not await _is_refused(call)]
     assert accepted == []
@@ -290,18 +296,18 @@ async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreH
 @pytest.mark.parametrize("queue", ["a\nb", "\t", "bell\x07", "del\x7f", "next\x85", "line\u2028"], ids=ascii)
 async def test_a_queue_with_a_control_character_is_refused_everywhere(harness: StoreHarness, queue: str) -> None:
     """P5: names of queues stand in lines, in notifications first of all."""
-    store, worker = harness.store, await register(harness.store)
+    store, engine, worker = harness.store, Engine(harness.store), await register(harness.store)
     before = await snapshot(store)
     refusal = await submit_answer(store, new_job(queue=queue))
     assert isinstance(refusal, InvalidInput)
     assert [fault.field for fault in refusal.faults] == ["queue"]
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "claim": lambda: claim(store, worker, queues=("default", queue)),
-        "page": lambda: store.read_page(Filter(queue=queue), limit=5),
-        "replay": lambda: store.replay_where(Filter(queue=queue), limit=5),
-        "pause": lambda: store.pause(queue),
-        "resume": lambda: store.resume(queue),
-        "register": lambda: store.register(uuid4(), name="w", queues=(queue,)),
+        "page": lambda: engine.read_page(Filter(queue=queue), limit=5),
+        "replay": lambda: engine.replay_where(Filter(queue=queue), limit=5),
+        "pause": lambda: engine.pause(queue),
+        "resume": lambda: engine.resume(queue),
+        "register": lambda: work.register(store, uuid4(), name="w", queues=(queue,)),
     }
     accepted = [name for name, call in calls.items() if not await _is_refused(call)]
     assert accepted == []
@@ -320,29 +326,29 @@ async def test_any_other_name_of_a_queue_works(harness: StoreHarness, queue: str
 
 async def test_questions_out_of_bounds_are_refused(harness: StoreHarness) -> None:
     """P5: limits of pages, naive times, names that are too long."""
-    store = harness.store
+    store, engine = harness.store, Engine(harness.store)
     naive = datetime(2040, 1, 1)  # noqa: DTZ001
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "page of none": lambda: store.read_page(Filter(), limit=0),
-        "page of less": lambda: store.read_page(Filter(), limit=-1),
-        "page too large": lambda: store.read_page(Filter(), limit=limits.MAX_PAGE_JOBS + 1),
-        "replay of none": lambda: store.replay_where(Filter(), limit=0),
-        "naive from": lambda: store.read_page(Filter(created_from=naive), limit=5),
-        "naive until": lambda: store.read_page(Filter(created_until=naive), limit=5),
-        "pause of no name": lambda: store.pause(""),
-        "pause of a long name": lambda: store.pause("x" * 256),
-        "worker without a name": lambda: store.register(uuid4(), name=""),
-        "worker with a long name": lambda: store.register(uuid4(), name="x" * 256),
-        "worker of a queue without a name": lambda: store.register(uuid4(), name="w", queues=("",)),
-        "worker of a long type": lambda: store.register(uuid4(), name="w", types=("x" * 256,)),
-        "worker of a text": lambda: store.register(uuid4(), name="w", queues="default"),
-        "worker of too many queues": lambda: store.register(
-            uuid4(), name="w", queues=[str(n) for n in range(limits.MAX_WORKER_QUEUES + 1)]
+        "page of none": lambda: engine.read_page(Filter(), limit=0),
+        "page of less": lambda: engine.read_page(Filter(), limit=-1),
+        "page too large": lambda: engine.read_page(Filter(), limit=limits.MAX_PAGE_JOBS + 1),
+        "replay of none": lambda: engine.replay_where(Filter(), limit=0),
+        "naive from": lambda: engine.read_page(Filter(created_from=naive), limit=5),
+        "naive until": lambda: engine.read_page(Filter(created_until=naive), limit=5),
+        "pause of no name": lambda: engine.pause(""),
+        "pause of a long name": lambda: engine.pause("x" * 256),
+        "worker without a name": lambda: work.register(store, uuid4(), name=""),
+        "worker with a long name": lambda: work.register(store, uuid4(), name="x" * 256),
+        "worker of a queue without a name": lambda: work.register(store, uuid4(), name="w", queues=("",)),
+        "worker of a long type": lambda: work.register(store, uuid4(), name="w", types=("x" * 256,)),
+        "worker of a text": lambda: work.register(store, uuid4(), name="w", queues="default"),
+        "worker of too many queues": lambda: work.register(
+            store, uuid4(), name="w", queues=[str(n) for n in range(limits.MAX_WORKER_QUEUES + 1)]
         ),
-        "worker of too many types": lambda: store.register(
-            uuid4(), name="w", types=[str(n) for n in range(limits.MAX_WORKER_TYPES + 1)]
+        "worker of too many types": lambda: work.register(
+            store, uuid4(), name="w", types=[str(n) for n in range(limits.MAX_WORKER_TYPES + 1)]
         ),
-        "tick of no batch": lambda: store.tick(Tick(batch=0)),
+        "tick of no batch": lambda: work.tick(store, Tick(batch=0)),
     }
     accepted = [name for name, call in calls.items() if not await _is_refused(call)]
     assert accepted == []
@@ -368,7 +374,7 @@ async def test_a_time_that_is_none_refuses_its_settlement_only(
     outcome = Failed(TEMPORARY, retry_in_seconds=seconds) if kind == "backoff" else HandedBack(seconds)
     wrong, neighbour = [await running_job(harness.store) for _ in range(2)]
     settlements = [Settlement(lease=job.lease, outcome=one) for job, one in ((wrong, outcome), (neighbour, FAIL))]
-    answers = await harness.store.settle(settlements)
+    answers = await work.settle(harness.store, settlements)
     assert isinstance(answers[0], InvalidInput)
     assert answers[1] == Settled(State.FAILED)
     assert await read_state(harness.store, wrong.id) is State.RUNNING

@@ -24,6 +24,7 @@ from holdfast.core.job import Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.ports import Store
 from holdfast.core.states import State
+from holdfast.engine import work
 from holdfast.testing.factories import (
     after,
     claimed_ids,
@@ -45,7 +46,7 @@ NAME: Final = "nightly"
 
 
 async def fire_one(store: Store, slot: datetime, job: NewJob | None = None, name: str = NAME) -> FireAnswer:
-    (answer,) = await store.fire([Fire(name=name, slot=slot, job=job)])
+    (answer,) = await work.fire(store, [Fire(name=name, slot=slot, job=job)])
     return answer
 
 
@@ -75,7 +76,7 @@ async def test_a_fired_job_can_be_claimed(harness: StoreHarness) -> None:
 async def test_nothing_was_ever_fired_in_a_new_store(harness: StoreHarness) -> None:
     """read_cron: the time all the same."""
     assert await harness.store.read_cron() == CronState(harness.clock.now(), ())
-    assert await harness.store.fire([]) == []
+    assert await work.fire(harness.store, []) == []
 
 
 async def test_an_anchor_is_a_slot_without_a_job(harness: StoreHarness) -> None:
@@ -123,7 +124,7 @@ async def test_names_do_not_know_each_other(harness: StoreHarness) -> None:
     now = harness.clock.now()
     names = ["a", "A", "ä", "a ", "b%", "nightly report of 'x'", "n" * limits.MAX_CRON_NAME_CHARACTERS]
     fires = [Fire(name=name, slot=now - timedelta(hours=n), job=new_job()) for n, name in enumerate(names)]
-    answers = await harness.store.fire(fires)
+    answers = await work.fire(harness.store, fires)
     assert answers == [Fired(fire.job.id) for fire in fires if fire.job is not None]
     state = await harness.store.read_cron()
     assert [slot.name for slot in state.slots] == sorted(names)
@@ -145,14 +146,15 @@ async def test_answers_come_in_the_order_asked(harness: StoreHarness) -> None:
     old = new_job()
     await fire_one(harness.store, now, old, name="old")
     good, other = new_job(), new_job()
-    answers = await harness.store.fire(
+    answers = await work.fire(
+        harness.store,
         [
             Fire(name="bad", slot=now, job=new_job(type="")),
             Fire(name="good", slot=now, job=good),
             Fire(name="old", slot=now, job=new_job()),
             Fire(name="anchor", slot=now),
             Fire(name="other", slot=now, job=other),
-        ]
+        ],
     )
     assert isinstance(answers[0], InvalidInput)
     assert answers[1:] == [Fired(good.id), AlreadyFired(now, old.id), Fired(None), Fired(other.id)]
@@ -216,7 +218,7 @@ async def test_a_refused_job_leaves_its_slot_to_be_fired(harness: StoreHarness, 
 async def test_faults_name_the_item_of_the_call(harness: StoreHarness) -> None:
     """P5."""
     now = harness.clock.now()
-    answers = await harness.store.fire([Fire(name="a", slot=now), Fire(name="", slot=now, job=new_job(type=""))])
+    answers = await work.fire(harness.store, [Fire(name="a", slot=now), Fire(name="", slot=now, job=new_job(type=""))])
     assert isinstance(answers[1], InvalidInput)
     assert [(fault.item, fault.field) for fault in answers[1].faults] == [(1, "name"), (1, "type")]
 
@@ -252,7 +254,7 @@ BAD_FIRES: Final[dict[str, dict[str, Any]]] = {
 async def test_a_fire_that_cannot_be_is_refused(harness: StoreHarness, case: str) -> None:
     """P5."""
     fire = Fire(**{"name": NAME, "slot": harness.clock.now(), "job": new_job(), **BAD_FIRES[case]})
-    (answer,) = await harness.store.fire([fire])
+    (answer,) = await work.fire(harness.store, [fire])
     assert isinstance(answer, InvalidInput)
     assert (await newest(harness.store), await read_all(harness.store)) == ({}, [])
 
@@ -261,7 +263,7 @@ async def test_a_call_that_names_one_cron_twice_is_refused(harness: StoreHarness
     """P5."""
     now = harness.clock.now()
     with pytest.raises(InvalidInput, match="twice"):
-        await harness.store.fire([Fire(name=NAME, slot=now), Fire(name=NAME, slot=now, job=new_job())])
+        await work.fire(harness.store, [Fire(name=NAME, slot=now), Fire(name=NAME, slot=now, job=new_job())])
     assert await newest(harness.store) == {}
 
 
@@ -269,8 +271,8 @@ async def test_more_fires_than_the_limit_are_refused(harness: StoreHarness) -> N
     """P5; limits.MAX_FIRES."""
     fires = [Fire(name=str(n), slot=harness.clock.now()) for n in range(limits.MAX_FIRES + 1)]
     with pytest.raises(InvalidInput, match=str(limits.MAX_FIRES)):
-        await harness.store.fire(fires)
-    assert await harness.store.fire(fires[:-1]) == [Fired(None)] * limits.MAX_FIRES
+        await work.fire(harness.store, fires)
+    assert await work.fire(harness.store, fires[:-1]) == [Fired(None)] * limits.MAX_FIRES
     assert len((await harness.store.read_cron()).slots) == limits.MAX_FIRES
 
 
@@ -425,7 +427,7 @@ async def test_old_slots_are_removed_but_never_the_newest(harness: StoreHarness)
 async def test_many_old_slots_are_removed_batch_by_batch(harness: StoreHarness) -> None:
     """Also those of names that do not fire any more."""
     start = harness.clock.now()
-    await harness.store.fire([Fire(name=f"gone-{n}", slot=start) for n in range(10)])
+    await work.fire(harness.store, [Fire(name=f"gone-{n}", slot=start) for n in range(10)])
     jobs = [new_job() for _ in range(6)]
     for job in jobs:
         await fire_one(harness.store, harness.clock.now(), job)

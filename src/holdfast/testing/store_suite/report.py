@@ -10,6 +10,7 @@ from holdfast.core.commands import Report
 from holdfast.core.errors import InvalidInput, StaleLease
 from holdfast.core.job import Progress, Timeouts
 from holdfast.core.states import State
+from holdfast.engine import work
 from holdfast.testing.factories import (
     COMPLETED,
     FAIL,
@@ -128,7 +129,7 @@ async def test_a_report_of_nonsense_is_refused(harness: StoreHarness, given: dic
     job = await running_job(harness.store)
     before = await snapshot(harness.store)
     with pytest.raises(InvalidInput) as caught:
-        await harness.store.report([Report(lease=job.lease, **given)])  # type: ignore[arg-type]
+        await work.report(harness.store, [Report(lease=job.lease, **given)])  # type: ignore[arg-type]
     assert [fault.field for fault in caught.value.faults] == [field]
     assert await snapshot(harness.store) == before
 

@@ -7,6 +7,7 @@ from holdfast.core.job import ClaimedJob, Timeouts
 from holdfast.core.ports import Store
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
+from holdfast.engine import work
 from holdfast.testing.factories import (
     COMPLETED,
     FAIL,
@@ -79,11 +80,12 @@ async def test_bad_children_refuse_the_settle_and_nothing_else(harness: StoreHar
     """P5: one bad child refuses all of its parent's; a neighbour is settled."""
     parent, neighbour = [await running_job(harness.store) for _ in range(2)]
     bad = (new_job(), new_job(type=""), new_job(delay_seconds=-1.0))
-    answers = await harness.store.settle(
+    answers = await work.settle(
+        harness.store,
         [
             Settlement(lease=parent.lease, outcome=Completed(spawn=bad)),
             Settlement(lease=neighbour.lease, outcome=COMPLETED),
-        ]
+        ],
     )
     assert isinstance(answers[0], InvalidInput)
     assert {(fault.item, fault.field) for fault in answers[0].faults} == {(1, "type"), (2, "delay_seconds")}

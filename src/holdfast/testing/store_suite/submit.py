@@ -29,6 +29,7 @@ from holdfast.testing.factories import (
     read_states,
     register,
     submit_answer,
+    submit_answers,
     submit_jobs,
     submit_one,
     tick,
@@ -182,7 +183,7 @@ async def test_a_batch_is_refused_as_a_whole_and_every_fault_is_named(harness: S
 
 async def test_submits_that_share_a_call_are_independent(harness: StoreHarness) -> None:
     good, bad, lost, also_good = new_job(), new_job(type=""), new_job(dependencies=after(uuid4())), new_job(key="k")
-    answers = await harness.store.submit([Submit(jobs=(job,)) for job in (good, bad, lost, also_good)])
+    answers = await submit_answers(harness.store, *(Submit(jobs=(job,)) for job in (good, bad, lost, also_good)))
     assert answers[0] == (Submitted(good.id),)
     assert isinstance(answers[1], InvalidInput)
     assert isinstance(answers[2], InvalidInput)
@@ -195,7 +196,7 @@ async def test_a_submit_may_wait_for_a_job_of_another_submit_of_its_call(harness
     """G6: it is told when that job ends."""
     first, second = new_job(), new_job()
     waiting = new_job(queue="later", dependencies=after(first.id, second.id))
-    answers = await harness.store.submit([Submit(jobs=(first, second)), Submit(jobs=(waiting,))])
+    answers = await submit_answers(harness.store, Submit(jobs=(first, second)), Submit(jobs=(waiting,)))
     assert answers[1] == (Submitted(waiting.id),)
     assert await read_state(harness.store, waiting.id) is State.PENDING
     await harness.store.cancel([first.id])
@@ -247,12 +248,12 @@ async def test_jobs_given_as_columns_are_kept_as_jobs_are(harness: StoreHarness,
     payloads = [Payload.of({"n": n}) for n in range(5)]
     singly = [new_job(payload=payload, **settings) for payload in payloads]
     alike = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
-    answers = await harness.store.submit([Submit(jobs=singly), Submit(jobs=alike)])
+    answers = await submit_answers(harness.store, Submit(jobs=singly), Submit(jobs=alike))
     assert answers[1] == tuple(Submitted(job_id) for job_id in alike.ids)
     # Alone, and again as after a lost answer.
     alone = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
     for _ in range(2):
-        (answer,) = await harness.store.submit([Submit(jobs=alone)])
+        (answer,) = await submit_answers(harness.store, Submit(jobs=alone))
         assert answer == tuple(Submitted(job_id) for job_id in alone.ids)
     kept = [await read_one(harness.store, job_id) for job_id in (*(job.id for job in singly), *alike.ids, *alone.ids)]
     looks = [replace(job, id=kept[0].id, seq=0, payload=payloads[0]) for job in kept]
@@ -265,7 +266,7 @@ async def test_jobs_given_as_columns_are_kept_as_jobs_are(harness: StoreHarness,
 async def test_a_fault_among_columns_names_its_job(harness: StoreHarness) -> None:
     large = Payload.of("x" * limits.DEFAULT_PAYLOAD_BYTES)
     alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(1), large, Payload.of(3)])
-    (answer,) = await harness.store.submit([Submit(jobs=alike)])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=alike))
     assert isinstance(answer, InvalidInput)
     assert [(fault.item, fault.field) for fault in answer.faults] == [(1, "payload")]
     assert await read_all(harness.store) == []
@@ -273,7 +274,7 @@ async def test_a_fault_among_columns_names_its_job(harness: StoreHarness) -> Non
 
 async def test_an_id_that_stands_twice_in_a_column_is_refused(harness: StoreHarness) -> None:
     alike = AlikeJobs(new_job(), [uuid4()] * 2, [Payload.of(1), Payload.of(2)])
-    (answer,) = await harness.store.submit([Submit(jobs=alike)])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=alike))
     assert isinstance(answer, InvalidInput)
     assert [fault.field for fault in answer.faults] == ["id"]
     assert await read_all(harness.store) == []
@@ -289,7 +290,7 @@ async def test_jobs_in_parts_are_kept_as_a_whole(harness: StoreHarness) -> None:
     parts = (alike, [new_job(type="other"), new_job(delay_seconds=60.0)], [new_job()])
     jobs = in_parts(*parts)
     for _ in range(2):  # and again, as after a lost answer
-        (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+        (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
         assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
     kept = [await read_one(harness.store, job_id) for job_id in jobs.ids]
     assert [job.payload for job in kept[:3]] == list(alike.payloads)
@@ -303,7 +304,7 @@ async def test_jobs_in_parts_are_kept_as_a_whole(harness: StoreHarness) -> None:
 
 async def test_a_bad_job_in_a_later_part_refuses_all(harness: StoreHarness) -> None:
     jobs = in_parts([new_job(), new_job()], [new_job(), new_job(queue="")])
-    (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
     assert isinstance(answer, InvalidInput)
     assert [(fault.item, fault.field) for fault in answer.faults] == [(3, "queue")]
     assert await read_all(harness.store) == []
@@ -311,7 +312,7 @@ async def test_a_bad_job_in_a_later_part_refuses_all(harness: StoreHarness) -> N
 
 async def test_an_id_in_two_parts_refuses_all(harness: StoreHarness) -> None:
     twice = new_job()
-    (answer,) = await harness.store.submit([Submit(jobs=in_parts([new_job(), twice], [twice]))])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=in_parts([new_job(), twice], [twice])))
     assert isinstance(answer, InvalidInput)
     assert [fault.field for fault in answer.faults] == ["id"]
     assert await read_all(harness.store) == []
@@ -321,7 +322,7 @@ async def test_too_many_jobs_in_parts_are_refused(harness: StoreHarness) -> None
     half = limits.MAX_SUBMIT_JOBS // 2 + 1
     ids = [[uuid4() for _ in range(half)] for _ in range(2)]
     parts = [AlikeJobs(new_job(), some, [Payload.of(1)] * half) for some in ids]
-    (answer,) = await harness.store.submit([Submit(jobs=in_parts(*parts))])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=in_parts(*parts)))
     assert isinstance(answer, InvalidInput)
     assert [fault.field for fault in answer.faults] == ["jobs"]
     assert await read_all(harness.store) == []
@@ -331,7 +332,7 @@ async def test_a_part_with_keys_and_dependencies_takes_its_way(harness: StoreHar
     first = new_job()
     labelled = new_job(key="order-7", tags={"region": "eu"}, dependencies=after(first.id))
     jobs = in_parts([first], [labelled], [new_job()])
-    (answer,) = await harness.store.submit([Submit(jobs=jobs)])
+    (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
     assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
     assert await read_states(harness.store, jobs.ids) == [State.SCHEDULED, State.PENDING, State.SCHEDULED]
 
@@ -353,6 +354,6 @@ async def test_parts_that_cannot_be_made_leave_nothing(harness: StoreHarness) ->
 
 async def test_parts_share_a_call_with_others(harness: StoreHarness) -> None:
     jobs = in_parts([new_job()], [new_job()])
-    answers = await harness.store.submit([Submit(jobs=[new_job()]), Submit(jobs=jobs)])
+    answers = await submit_answers(harness.store, Submit(jobs=[new_job()]), Submit(jobs=jobs))
     assert [len(answer) for answer in answers if isinstance(answer, tuple)] == [1, 2]
     assert await read_counts(harness.store) == {State.SCHEDULED: 3}
