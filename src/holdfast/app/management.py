@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from holdfast.app.options import HasId, id_of
@@ -133,11 +133,5 @@ class Management:
 def filter_of(where: ListOptions) -> Filter:
     states = where.get("states")
     wanted = (states,) if isinstance(states, State) else states
-    return Filter(
-        states=None if wanted is None else frozenset(wanted),
-        queue=where.get("queue"),
-        type=where.get("type"),
-        tag=where.get("tag"),
-        created_from=where.get("created_from"),
-        created_until=where.get("created_until"),
-    )
+    given: dict[str, Any] = {**where, "states": None if wanted is None else frozenset(wanted)}
+    return Filter(**given)

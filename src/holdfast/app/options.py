@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypedDict
 from uuid import UUID
 
 from holdfast.core import limits
+from holdfast.core.commands import FIELDS
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.errors import UsageError
 from holdfast.core.job import DEFAULT_TIMEOUTS, Timeouts
@@ -83,7 +84,8 @@ class SubmitOptions(TypedDict, total=False):
     """Your own connection or session: the job is accepted when you commit."""
 
 
-_SAME: Final = ("queue", "priority", "retry", "run_at", "key", "correlation_id", "callback_url")
+_SAME: Final = FIELDS.keys() - {"tags"}
+"""What is given as it is, under the name that the NewJob has for it; tags are put together."""
 _SECONDS: Final = {"delay": "delay_seconds", "key_window": "key_window_seconds"}
 _TIMEOUTS: Final = {"timeout": "execution", "visibility": "visibility", "lifetime": "lifetime"}
 
@@ -106,7 +108,7 @@ def require_known(options: Mapping[str, Any], kind: type, *, where: str) -> None
 
 def job_fields(options: JobOptions, *, execution_limit_seconds: float) -> dict[str, Any]:
     """What a job type says of its jobs."""
-    fields: dict[str, Any] = {name: options[name] for name in ("queue", "priority", "retry") if name in options}
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name in _SAME}
     base = replace(DEFAULT_TIMEOUTS, execution=execution_limit_seconds)
     _put_timeouts(fields, options, base)
     if options.get("tags"):
@@ -119,7 +121,7 @@ def submit_fields(options: SubmitOptions, *, base: Mapping[str, Any], where: str
     require_known(options, SubmitOptions, where=where)
     given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields = dict(base)
-    fields |= {name: given[name] for name in _SAME if name in given}
+    fields |= {name: value for name, value in given.items() if name in _SAME}
     fields |= {field: seconds_of(given[name]) for name, field in _SECONDS.items() if name in given}
     _put_timeouts(fields, given, base.get("timeouts", DEFAULT_TIMEOUTS))
     if given.get("tags"):

@@ -15,6 +15,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.logs import log_data, read_logs, show_logs
 from holdfast.cli.output import Cell, show_fields, show_section, show_table
 from holdfast.cli.streams import write_json
+from holdfast.core.commands import LABELS
 from holdfast.core.job import Attempt, Job
 from holdfast.core.states import State
 from holdfast.engine.documents import attempt_data, job_data, payload_value, result_value
@@ -112,12 +113,10 @@ def _fields(job: Job, now: datetime, why_not: str) -> list[tuple[str, Cell]]:
         ("started", _when(job.started_at, now)),
         ("ended", _when(job.completed_at, now) + _took(job)),
         ("worker", f"{job.lease.owner}, lease until {words.moment(job.lease.expires_at)}" if job.lease else ""),
-        ("key", words.safe(job.key or "")),
+        *((name.partition("_")[0], words.safe(getattr(job, name) or "")) for name in LABELS),
         ("tags", words.safe(tags)),
         ("waits for", waits_for),
         ("spawned by", str(job.spawned_by or "")),
-        ("correlation", words.safe(job.correlation_id or "")),
-        ("callback", words.safe(job.callback_url or "")),
     ]
 
 

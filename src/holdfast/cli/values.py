@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import Filter
+from holdfast.core.commands import EQUAL, Filter
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
 
@@ -120,16 +120,15 @@ def filter_of(arguments: argparse.Namespace, *, states: Sequence[State] | None =
     chosen: Sequence[State] | None = arguments.state or states
     return Filter(
         states=None if chosen is None else frozenset(chosen),
-        queue=arguments.queue,
-        type=arguments.type,
         tag=arguments.tag,
         created_from=arguments.since,
         created_until=arguments.until,
+        **{name: getattr(arguments, name) for name in EQUAL},
     )
 
 
 def is_filtered(arguments: argparse.Namespace) -> bool:
-    return any(getattr(arguments, name) for name in ("state", "queue", "type", "tag", "since", "until"))
+    return any(getattr(arguments, name) for name in ("state", *EQUAL, "tag", "since", "until"))
 
 
 def add_ids(parser: argparse.ArgumentParser, *, count: str) -> None:

@@ -5,12 +5,13 @@ items and is refused as a whole. What needs the database (does the dependency ex
 ``run_at`` behind the end of the lifetime) is checked inside the transaction instead.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any
+from operator import attrgetter, is_
+from typing import Any, Final
 from unicodedata import category
 from uuid import UUID
 
@@ -18,6 +19,9 @@ from holdfast.core import limits
 from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
 from holdfast.core.batches import AlikeJobs
 from holdfast.core.commands import (
+    EQUAL,
+    FIELDS,
+    LABELS,
     Claim,
     Completed,
     Failed,
@@ -32,10 +36,10 @@ from holdfast.core.commands import (
 )
 from holdfast.core.dependencies import are_dependencies, order, shape_faults
 from holdfast.core.errors import Fault, InvalidInput
-from holdfast.core.job import DEFAULT_TIMEOUTS, Progress, Timeouts
+from holdfast.core.job import Progress, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
-from holdfast.core.retry import DEFAULT_RETRY, Retry
+from holdfast.core.retry import Retry
 
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
@@ -62,6 +66,13 @@ def require_valid_batch(jobs: Sequence[NewJob]) -> None:
         raise InvalidInput(faults)
 
 
+_LOOKED_AT: Final = ("id", "type", "queue", "payload", "priority", "tags")
+"""What nearly every job gives, and what has no one default."""
+_REST: Final = {one.name: one.default for one in fields(NewJob) if one.name not in _LOOKED_AT}
+_rest: Final = attrgetter(*_REST)
+_DEFAULTS: Final = tuple(_REST.values())
+
+
 def _is_usual(job: NewJob, payload_limit_bytes: int) -> bool:
     """Nearly every job leaves nearly everything at its default: then nothing else can be wrong with it."""
     return (
@@ -71,15 +82,9 @@ def _is_usual(job: NewJob, payload_limit_bytes: int) -> bool:
         and type(job.payload) is Payload
         and len(job.payload.data) <= payload_limit_bytes
         and type(job.priority) is Priority
-        and job.delay_seconds == 0.0
-        and job.timeouts is DEFAULT_TIMEOUTS
-        and job.retry is DEFAULT_RETRY
-        and job.run_at is None
-        and job.key is None
-        and job.correlation_id is None
-        and job.callback_url is None
-        and not job.dependencies
         and not job.tags
+        # The default itself, not what is equal to it: that might be of another type.
+        and all(map(is_, _rest(job), _DEFAULTS))
     )
 
 
@@ -104,25 +109,11 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
         yield from _payload_faults(index, job.payload, payload_limit_bytes)
     if type(job.priority) is not Priority:
         yield from _priority_faults(index, job.priority)
-    if job.delay_seconds != 0.0 or job.run_at is not None:
-        yield from _time_faults(index, job)
-    if job.timeouts is not DEFAULT_TIMEOUTS:
-        yield from _timeout_faults(index, job.timeouts)
-    if job.retry is not DEFAULT_RETRY:
-        yield from _retry_faults(index, job.retry)
-    if job.key is not None:
-        yield from _text_faults(index, "key", job.key, limits.MAX_KEY_CHARACTERS)
-        yield from _seconds_faults(
-            index, "key_window_seconds", job.key_window_seconds, most=limits.MAX_KEY_WINDOW_SECONDS
-        )
-    if job.dependencies:
-        yield from shape_faults(index, job.id, job.dependencies)
     if job.tags:
         yield from _tag_faults(index, job.tags)
-    if job.correlation_id is not None:
-        yield from _text_faults(index, "correlation_id", job.correlation_id, limits.MAX_CORRELATION_ID_CHARACTERS)
-    if job.callback_url is not None:
-        yield from _callback_faults(index, job.callback_url)
+    for name, default in _REST.items():
+        if getattr(job, name) is not default:
+            yield from _CHECKS[name](index, job)
 
 
 @lru_cache(maxsize=1000)
@@ -197,19 +188,21 @@ def _priority_faults(index: int, priority: Any) -> Iterable[Fault]:
         yield Fault(item=index, field="priority", problem=f"is {priority!r}", limit="0 CRITICAL … 4 BULK")
 
 
-def _time_faults(index: int, job: NewJob) -> Iterable[Fault]:
+def _delay_faults(index: int, job: NewJob) -> Iterable[Fault]:
     yield from _seconds_faults(index, "delay_seconds", job.delay_seconds, least=0.0, most=limits.MAX_DELAY_SECONDS)
-    if job.run_at is not None:
-        yield from _datetime_faults(index, "run_at", job.run_at)
-        if job.delay_seconds:
-            yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
-    elif _is_number(job.delay_seconds) and job.delay_seconds > _lifetime_seconds(job.timeouts):
+    if job.run_at is None and _is_number(job.delay_seconds) and job.delay_seconds > _lifetime_seconds(job.timeouts):
         yield Fault(
             item=index,
             field="delay_seconds",
             problem="lies behind the end of the job's lifetime",
             limit=f"timeouts.lifetime, {job.timeouts.lifetime} s",
         )
+
+
+def _run_at_faults(index: int, job: NewJob) -> Iterable[Fault]:
+    yield from _datetime_faults(index, "run_at", job.run_at)
+    if job.delay_seconds:
+        yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
 
 
 def _datetime_faults(index: int, field: str, value: Any) -> Iterable[Fault]:
@@ -254,10 +247,46 @@ def _tag_faults(index: int, tags: Any) -> Iterable[Fault]:
         yield from _text_faults(index, f"tags[{name!r}]", value, limits.MAX_TAG_CHARACTERS)
 
 
-def _callback_faults(index: int, url: Any) -> Iterable[Fault]:
-    yield from _text_faults(index, "callback_url", url, limits.MAX_CALLBACK_URL_CHARACTERS)
+def _label_faults(index: int, name: str, text: Any) -> Iterable[Fault]:
+    most = FIELDS[name].max_characters
+    assert most is not None
+    return () if text is None else _text_faults(index, name, text, most)
+
+
+def _callback_faults(index: int, job: NewJob) -> Iterable[Fault]:
+    url: Any = job.callback_url
+    yield from _label_faults(index, "callback_url", url)
     if isinstance(url, str) and not url.startswith(("http://", "https://")):
         yield Fault(item=index, field="callback_url", problem="is not an http or https address")
+
+
+def _window_faults(index: int, job: NewJob) -> Iterable[Fault]:
+    # Without a key it says nothing.
+    if job.key is not None:
+        yield from _seconds_faults(
+            index, "key_window_seconds", job.key_window_seconds, most=limits.MAX_KEY_WINDOW_SECONDS
+        )
+
+
+Check = Callable[[int, NewJob], Iterable[Fault]]
+
+
+def _label_check(name: str) -> Check:
+    return lambda index, job: _label_faults(index, name, getattr(job, name))
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    **{name: _label_check(name) for name in LABELS},
+    "callback_url": _callback_faults,
+    "key_window_seconds": _window_faults,
+    "delay_seconds": _delay_faults,
+    "run_at": _run_at_faults,
+    "timeouts": lambda index, job: _timeout_faults(index, job.timeouts),
+    "retry": lambda index, job: _retry_faults(index, job.retry),
+    "dependencies": lambda index, job: shape_faults(index, job.id, job.dependencies),
+}
+"""Of each field that is not looked at by itself; a field that is in neither fails when this module is loaded."""
+assert _CHECKS.keys() == _REST.keys()
 
 
 def _batch_faults(jobs: Sequence[NewJob]) -> Iterable[Fault]:
@@ -311,6 +340,9 @@ def require_valid_page(where: Filter, *, limit: int) -> None:
         faults += _queue_faults(0, "queue", where.queue)
     if where.type is not None:
         faults += _text_faults(0, "type", where.type, limits.MAX_TYPE_CHARACTERS)
+    for name in EQUAL:
+        if name in LABELS:
+            faults += _label_faults(0, name, getattr(where, name))
     for text in where.tag or ():
         faults += _text_faults(0, "tag", text, limits.MAX_TAG_CHARACTERS)
     for field, value in (("created_from", where.created_from), ("created_until", where.created_until)):

@@ -7,7 +7,7 @@ the next); stores load and write it, nobody else sees it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -40,23 +40,18 @@ class Options:
     """Given at submit, seldom read: kept together, and not at all where everything is at its default."""
 
     execution_seconds: float = limits.DEFAULT_EXECUTION_SECONDS
-    retry: Retry = DEFAULT_RETRY
-    tags: Mapping[str, str] = field(default_factory=dict)
+    retry: Retry = field(default=DEFAULT_RETRY, metadata={"encode": Retry.to_data})
+    tags: Mapping[str, str] = field(default_factory=dict, metadata={"encode": dict})
     correlation_id: str | None = None
     callback_url: str | None = None
     key: str | None = None
 
     def encode(self) -> str | None:
         data: dict[str, Any] = {}
-        if self.execution_seconds != limits.DEFAULT_EXECUTION_SECONDS:
-            data["execution_seconds"] = self.execution_seconds
-        if self.retry is not DEFAULT_RETRY and (retry := self.retry.to_data()):
-            data["retry"] = retry
-        if self.tags:
-            data["tags"] = dict(self.tags)
-        for name in ("correlation_id", "callback_url", "key"):
-            if (value := getattr(self, name)) is not None:
-                data[name] = value
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value != getattr(DEFAULT_OPTIONS, one.name) and (written := one.metadata.get("encode", _same)(value)):
+                data[one.name] = written
         return json.dumps(data, ensure_ascii=False, separators=(",", ":")) if data else None
 
     @classmethod
@@ -67,9 +62,15 @@ class Options:
             return cls(retry=Retry(max_attempts=max_attempts))
         data = json.loads(text)
         data["retry"] = Retry.from_data(data.get("retry", {}), max_attempts=max_attempts)
-        return cls(**data)
+        # A newer program may have written more than this one knows.
+        return cls(**{name: data[name] for name in _OPTION_NAMES if name in data})
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
+_OPTION_NAMES: Final = tuple(one.name for one in fields(Options))
 DEFAULT_OPTIONS: Final = Options()
 
 

@@ -5,7 +5,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from holdfast.core.commands import QueueStats, Worker
+from holdfast.core.commands import LABELS, QueueStats, Worker
 from holdfast.core.failures import Failure
 from holdfast.core.job import Attempt, Job
 from holdfast.core.payload import Payload
@@ -46,10 +46,8 @@ def job_data(job: Job) -> Data:
             "visibility": job.timeouts.visibility,
             "lifetime": job.timeouts.lifetime,
         },
-        "key": job.key,
+        **{name: getattr(job, name) for name in LABELS},
         "tags": dict(job.tags),
-        "correlation_id": job.correlation_id,
-        "callback_url": job.callback_url,
         "dependencies": [{"id": str(one.job_id), "kind": one.kind} for one in job.dependencies],
         "ended_by": _text(job.ended_by),
         "spawned_by": _text(job.spawned_by),

@@ -5,7 +5,7 @@ Everything goes through the port's verbs; a factory that cannot do what it says 
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -33,9 +33,11 @@ from holdfast.core.commands import (
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import ClaimedJob, Job, Lease, Progress
+from holdfast.core.job import ClaimedJob, Job, Lease, Progress, Timeouts
+from holdfast.core.payload import Payload
 from holdfast.core.ports import Store
-from holdfast.core.retry import Retry
+from holdfast.core.priority import Priority
+from holdfast.core.retry import Jitter, Retry, Strategy
 from holdfast.core.states import State
 from holdfast.engine import work
 from holdfast.engine.parts import checked_submit
@@ -60,6 +62,33 @@ TICK_INTERVAL_SECONDS: Final = 5.0
 
 def new_job(**overrides: Any) -> NewJob:
     return NewJob(**{"id": uuid4(), "type": "example", **overrides})
+
+
+def field_values(now: datetime) -> dict[str, Any]:
+    """A value that is not the default for every field of a job but its ID and its dependencies."""
+    return {
+        "type": "übertragen",
+        "queue": "média",
+        "payload": Payload.of({"text": "ß☃\U0001f600"}),
+        "priority": Priority.LOW,
+        "delay_seconds": 60.0,
+        "run_at": now + timedelta(seconds=90, microseconds=7),
+        "timeouts": Timeouts(execution=12.5, visibility=34.25, lifetime=5678.0),
+        "retry": Retry(
+            max_attempts=7,
+            strategy=Strategy.LINEAR,
+            initial_delay=2.5,
+            max_delay=60.0,
+            multiplier=3.0,
+            jitter=Jitter.FULL,
+            on=frozenset({Category.TIMEOUT}),
+        ),
+        "key": "order-7",
+        "key_window_seconds": 60.0,
+        "tags": {"kunde": "Müller", "region": "eu"},
+        "correlation_id": "trace-1",
+        "callback_url": "https://example.org/done?a=1",
+    }
 
 
 def after(*job_ids: UUID, kind: DependencyKind = DependencyKind.AFTER) -> tuple[Dependency, ...]:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.commands import NewJob
+from holdfast.core.commands import LABELS, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.errors import Fault, HoldfastError, InvalidInput, StaleLease, Unavailable
 from holdfast.core.failures import Category, Failure
@@ -126,12 +126,11 @@ class NewJobData(msgspec.Struct, array_like=True):
     run_at: datetime | None
     timeouts: tuple[float, float, float]
     retry: RetryData
-    key: str | None
+    labels: dict[str, str | None]
+    """By the field's name."""
     key_window_seconds: float
     dependencies: list[tuple[UUID, DependencyKind]]
     tags: dict[str, str]
-    correlation_id: str | None
-    callback_url: str | None
 
     @classmethod
     def of(cls, job: NewJob) -> "NewJobData":
@@ -146,12 +145,10 @@ class NewJobData(msgspec.Struct, array_like=True):
             run_at=job.run_at,
             timeouts=(job.timeouts.execution, job.timeouts.visibility, job.timeouts.lifetime),
             retry=RetryData(job.retry.max_attempts, job.retry.to_data()),
-            key=job.key,
+            labels={name: getattr(job, name) for name in LABELS},
             key_window_seconds=job.key_window_seconds,
             dependencies=[(one.job_id, one.kind) for one in job.dependencies],
             tags=dict(job.tags),
-            correlation_id=job.correlation_id,
-            callback_url=job.callback_url,
         )
 
     def new_job(self) -> NewJob:
@@ -168,12 +165,10 @@ class NewJobData(msgspec.Struct, array_like=True):
             # Stores know the defaults by identity.
             timeouts=DEFAULT_TIMEOUTS if timeouts == DEFAULT_TIMEOUTS else timeouts,
             retry=Retry.from_data(self.retry.policy, max_attempts=self.retry.max_attempts),
-            key=self.key,
             key_window_seconds=self.key_window_seconds,
             dependencies=tuple(Dependency(job_id, kind) for job_id, kind in self.dependencies),
             tags=self.tags,
-            correlation_id=self.correlation_id,
-            callback_url=self.callback_url,
+            **self.labels,
         )
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from holdfast.core import decisions, limits
 from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
+    EQUAL,
     CancelAnswer,
     Claim,
     CronState,
@@ -31,6 +32,7 @@ from holdfast.core.commands import (
     Tick,
     TickReport,
     Worker,
+    as_given,
     lease_tokens,
 )
 from holdfast.core.dependencies import Dependency
@@ -227,8 +229,7 @@ class MemoryStore:
     def _matches(self, seq: int, where: Filter) -> bool:
         record, job = self._tables.records[seq], self._tables.jobs[seq]
         return (
-            (where.queue is None or record.queue == where.queue)
-            and (where.type is None or record.type == where.type)
+            all(getattr(where, name) in (None, getattr(job, name)) for name in EQUAL)
             and (where.tag is None or job.tags.get(where.tag[0]) == where.tag[1])
             and (where.created_from is None or record.created_at >= where.created_from)
             and (where.created_until is None or record.created_at < where.created_until)
@@ -242,9 +243,6 @@ class MemoryStore:
         return Job(
             id=record.id,
             seq=seq,
-            type=record.type,
-            queue=record.queue,
-            payload=job.payload,
             priority=record.priority,
             state=record.state,
             attempt=record.attempt,
@@ -258,12 +256,6 @@ class MemoryStore:
             started_at=record.started_at,
             completed_at=record.completed_at,
             lifetime_ends_at=None if record.state.is_terminal else record.lifetime_ends_at,
-            timeouts=job.timeouts,
-            retry=job.retry,
-            key=job.key,
-            tags=dict(job.tags),
-            correlation_id=job.correlation_id,
-            callback_url=job.callback_url,
             dependencies=self._dependencies(seq),
             lease=lease_of(record) if record.token is not None else None,
             lease_version=record.version,
@@ -275,6 +267,7 @@ class MemoryStore:
             ended_by=ender.id if ender else None,
             last_attempt_id=record.last_token,
             spawned_by=spawner.id if spawner else None,
+            **as_given(job),
         )
 
     def _dependencies(self, seq: int) -> tuple[Dependency, ...]:

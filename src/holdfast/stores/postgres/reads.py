@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import CronState, Filter, Page, Place, QueueStats, Worker
+from holdfast.core.commands import EQUAL, CronState, Filter, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import REPLAYABLE, WAITING, State
@@ -145,7 +145,7 @@ def _queue(name: str, rows: Sequence[Row]) -> QueueStats:
 
 def _conditions(where: Filter) -> tuple[Any, ...]:
     name, value = where.tag or (None, None)
-    return (where.queue, where.type, name, value, where.created_from, where.created_until)
+    return (name, value, where.created_from, where.created_until, *(getattr(where, name) for name in EQUAL))
 
 
 def _has_conditions(where: Filter) -> bool:

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from holdfast.core.batches import AlikeJobs
 from holdfast.core.bursts import uncollected
-from holdfast.core.commands import CronSlot, NewJob
+from holdfast.core.commands import CronSlot, NewJob, given_from
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Options, Progress, Record, Timeouts, from_columns
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Progress, Record, from_columns
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
@@ -126,7 +126,6 @@ def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
 
 
 def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
-    options = Options.decode(row["options"], max_attempts=row["max_attempts"])
     lease = None
     if row["token"] is not None:
         lease = Lease(
@@ -140,9 +139,6 @@ def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
     return Job(
         id=row["id"],
         seq=row["seq"],
-        type=row["type"],
-        queue=row["queue"],
-        payload=Payload(row["payload"], row["is_json"]),
         priority=PRIORITIES[row["priority"]],
         state=State(row["state"]),
         attempt=row["attempt"],
@@ -156,16 +152,6 @@ def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
         started_at=row["started_at"],
         completed_at=row["completed_at"],
         lifetime_ends_at=row["lifetime_ends_at"],
-        timeouts=Timeouts(
-            execution=options.execution_seconds,
-            visibility=row["visibility_seconds"],
-            lifetime=row["lifetime_seconds"],
-        ),
-        retry=options.retry,
-        key=options.key,
-        tags=options.tags,
-        correlation_id=options.correlation_id,
-        callback_url=options.callback_url,
         dependencies=tuple(dependencies),
         lease=lease,
         lease_version=row["version"],
@@ -177,6 +163,7 @@ def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
         ended_by=row["ended_by_id"],
         last_attempt_id=row["last_token"],
         spawned_by=row["spawned_by_id"],
+        **given_from(row),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import CronState, Filter, Page, Place, QueueStats, Worker
+from holdfast.core.commands import EQUAL, CronState, Filter, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import WAITING, State
@@ -87,7 +87,8 @@ class Search:
     def _values(self) -> tuple[Any, ...]:
         where = self.where
         name, value = where.tag or (None, None)
-        return (where.queue, where.type, name, value, to_time(where.created_from), to_time(where.created_until))
+        times = (to_time(where.created_from), to_time(where.created_until))
+        return (name, value, *times, *(getattr(where, name) for name in EQUAL))
 
 
 def _candidates(states: Collection[State] | None) -> list[str]:

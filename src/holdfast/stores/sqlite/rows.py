@@ -6,15 +6,15 @@ Times are stored as whole microseconds since 1970 (UTC), which is a datetime's o
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from sqlite3 import Cursor
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import CronSlot, NewJob, Worker
+from holdfast.core.commands import COLUMNS, CronSlot, NewJob, Worker, given_from
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Attempt, Job, Lease, Options, Progress, Record, Timeouts
-from holdfast.core.payload import Payload
+from holdfast.core.job import Attempt, Job, Lease, Progress, Record
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
 
@@ -77,45 +77,29 @@ def decode_failure(text: str | None) -> Failure | None:
 # rows to be written, in the order of the columns in sql/write.sql
 
 
+_GIVEN: Final = [name for name in COLUMNS if name not in ("id", "priority")]
+_given: Final = attrgetter(*map(COLUMNS.__getitem__, _GIVEN))
+JOB_COLUMNS: Final = ("seq", "id", "priority", "depth", "created_at", "run_at", "spawned_by", *_GIVEN)
+"""Of a job's record, in the order of the two rows below."""
+
+
 def job_row(record: Record, job: NewJob) -> Row:
     return (
         record.seq,
         record.id.bytes,
-        record.type,
-        record.queue,
         int(record.priority),
         record.depth,
         to_microseconds(record.created_at),
         to_time(record.run_at),
-        record.max_attempts,
-        record.visibility_seconds,
-        record.lifetime_seconds,
         record.spawned_by,
-        job.payload.is_json,
-        job.encoded_options,
-        job.payload.data,
+        *_given(job),
     )
 
 
 def plain_job_row(seq: int | None, job: NewJob, now: int) -> Row:
-    """A job without key, dependencies and tags, straight from the submit."""
-    return (
-        seq,
-        job.id.bytes,
-        job.type,
-        job.queue,
-        job.priority.value,
-        0,
-        now,
-        now + duration_microseconds(job.delay_seconds) if job.delay_seconds else None,
-        job.retry.max_attempts,
-        job.timeouts.visibility,
-        job.timeouts.lifetime,
-        None,
-        job.payload.is_json,
-        job.encoded_options,
-        job.payload.data,
-    )
+    """A plain job straight from the submit."""
+    run_at = now + duration_microseconds(job.delay_seconds) if job.delay_seconds else None
+    return (seq, job.id.bytes, job.priority.value, 0, now, run_at, None, *_given(job))
 
 
 def ready_row(record: Record, place: int) -> Row:
@@ -260,14 +244,10 @@ def record_from(row: NamedRow) -> Record:
 
 def job_from(row: NamedRow, dependencies: Sequence[Dependency]) -> Job:
     """From read.sql."""
-    options = Options.decode(row["options"], max_attempts=row["max_attempts"])
     job_id = UUID(bytes=row["id"])
     return Job(
         id=job_id,
         seq=row["seq"],
-        type=row["type"],
-        queue=row["queue"],
-        payload=Payload(row["payload"], bool(row["is_json"])),
         priority=PRIORITIES[row["priority"]],
         state=State(row["state"]),
         attempt=row["attempt"],
@@ -281,16 +261,6 @@ def job_from(row: NamedRow, dependencies: Sequence[Dependency]) -> Job:
         started_at=from_time(row["started_at"]),
         completed_at=from_time(row["completed_at"]),
         lifetime_ends_at=from_time(row["lifetime_ends_at"]),
-        timeouts=Timeouts(
-            execution=options.execution_seconds,
-            visibility=row["visibility_seconds"],
-            lifetime=row["lifetime_seconds"],
-        ),
-        retry=options.retry,
-        key=options.key,
-        tags=options.tags,
-        correlation_id=options.correlation_id,
-        callback_url=options.callback_url,
         dependencies=tuple(dependencies),
         lease=None if row["token"] is None else _lease_from(row, job_id),
         lease_version=row["version"],
@@ -302,6 +272,7 @@ def job_from(row: NamedRow, dependencies: Sequence[Dependency]) -> Job:
         ended_by=from_bytes(row["ended_by_id"]),
         last_attempt_id=from_bytes(row["last_token"]),
         spawned_by=from_bytes(row["spawned_by_id"]),
+        **given_from(row),
     )
 
 

@@ -2,21 +2,17 @@
 
 from collections import Counter
 
-from holdfast.core.commands import Filter, Place, QueueStats, Worker
+from holdfast.core.commands import EQUAL, Filter, Place, QueueStats, Worker, as_given
 from holdfast.core.dependencies import Dependency
-from holdfast.core.job import ClaimedJob, Job, Lease, Options, Upstream
+from holdfast.core.job import ClaimedJob, Job, Lease, Upstream
 from holdfast.core.states import State
 from holdfast.testing.model.world import ModelJob, World
 
 
 def view(world: World, job: ModelJob) -> Job:
-    given = job.given
     return Job(
         id=job.id,
         seq=job.seq,
-        type=given.type,
-        queue=given.queue,
-        payload=given.payload,
         priority=job.priority,
         state=job.state,
         attempt=job.attempt,
@@ -30,12 +26,6 @@ def view(world: World, job: ModelJob) -> Job:
         started_at=job.started_at,
         completed_at=job.completed_at,
         lifetime_ends_at=None if job.state.is_terminal else job.lifetime_ends_at,
-        timeouts=given.timeouts,
-        retry=given.retry,
-        key=given.key,
-        tags=dict(given.tags),
-        correlation_id=given.correlation_id,
-        callback_url=given.callback_url,
         dependencies=tuple(one.dependency for one in upstream(world, job)),
         lease=lease(job) if job.token is not None else None,
         lease_version=job.version,
@@ -47,6 +37,7 @@ def view(world: World, job: ModelJob) -> Job:
         ended_by=job.ended_by,
         last_attempt_id=job.last_token,
         spawned_by=job.spawned_by,
+        **as_given(job.given),
     )
 
 
@@ -67,14 +58,6 @@ def lease(job: ModelJob) -> Lease:
 def claimed(job: ModelJob) -> ClaimedJob:
     given = job.given
     assert job.started_at is not None
-    options = Options(
-        execution_seconds=given.timeouts.execution,
-        retry=given.retry,
-        tags=given.tags,
-        correlation_id=given.correlation_id,
-        callback_url=given.callback_url,
-        key=given.key,
-    )
     return ClaimedJob(
         lease=lease(job),
         type=given.type,
@@ -88,7 +71,7 @@ def claimed(job: ModelJob) -> ClaimedJob:
         has_dependencies=bool(job.waits),
         previous_attempt_id=job.last_token,
         checkpoint=job.checkpoint,
-        encoded_options=options.encode(),
+        encoded_options=given.options.encode(),
         was_reclaimed=job.is_fragile,
     )
 
@@ -97,8 +80,7 @@ def matches(job: ModelJob, where: Filter) -> bool:
     given = job.given
     return (
         (where.states is None or job.state in where.states)
-        and (where.queue is None or given.queue == where.queue)
-        and (where.type is None or given.type == where.type)
+        and all(getattr(where, name) in (None, getattr(given, name)) for name in EQUAL)
         and (where.tag is None or where.tag in given.tags.items())
         and (where.created_from is None or job.created_at >= where.created_from)
         and (where.created_until is None or job.created_at < where.created_until)

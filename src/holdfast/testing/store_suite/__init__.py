@@ -20,6 +20,7 @@ SUBJECTS: Final = (
     "durability",
     "extend",
     "faults",
+    "fields",
     "idempotency",
     "keys",
     "liveness",

@@ -12,11 +12,10 @@ from holdfast.core import limits
 from holdfast.core.batches import AlikeJobs, JobsInParts
 from holdfast.core.commands import NewJob, Submit, Submitted
 from holdfast.core.errors import InvalidInput
-from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
-from holdfast.core.retry import Jitter, Retry, Strategy
+from holdfast.core.retry import Retry
 from holdfast.core.states import State
 from holdfast.testing.factories import (
     after,
@@ -51,38 +50,6 @@ async def test_the_store_keeps_the_id_that_it_was_given(harness: StoreHarness) -
     job_id = uuid4()
     assert await submit_one(harness.store, id=job_id) == job_id
     assert (await read_one(harness.store, job_id)).id == job_id
-
-
-async def test_everything_given_at_submit_can_be_read(harness: StoreHarness) -> None:
-    now = harness.clock.now()
-    retry = Retry(
-        max_attempts=7,
-        strategy=Strategy.LINEAR,
-        initial_delay=2.5,
-        max_delay=60.0,
-        multiplier=3.0,
-        jitter=Jitter.FULL,
-        on=frozenset({Category.TIMEOUT}),
-    )
-    given = new_job(
-        type="übertragen",
-        queue="média",
-        payload=Payload.of({"text": "ß☃\U0001f600"}),
-        priority=Priority.LOW,
-        run_at=now + timedelta(seconds=90, microseconds=7),
-        timeouts=Timeouts(execution=12.5, visibility=34.25, lifetime=5678.0),
-        retry=retry,
-        key="order-7",
-        tags={"kunde": "Müller", "region": "eu"},
-        correlation_id="trace-1",
-        callback_url="https://example.org/done?a=1",
-    )
-    await submit_jobs(harness.store, given)
-    job = await read_one(harness.store, given.id)
-    names = ("type", "queue", "payload", "priority", "run_at", "timeouts", "retry", "key")
-    for name in (*names, "tags", "correlation_id", "callback_url"):
-        assert getattr(job, name) == getattr(given, name), name
-    assert job.lifetime_ends_at == now + timedelta(seconds=5678)
 
 
 async def test_a_job_without_options_has_the_defaults(harness: StoreHarness) -> None:

@@ -23,7 +23,7 @@ SELECT seq FROM ({parts}) u ORDER BY seq DESC LIMIT $2
 -- [matching]
 -- One more candidate than the budget, and one more match than the page ($3), tell whether anything remains.
 -- matched takes candidates in the order they lie in, and needs no more of them than it shows: an ORDER BY there would look
--- at every one first. A filter that is NULL is not asked for.
+-- at every one first. A filter that is NULL is not asked for. From $8 on: commands.EQUAL.
 WITH candidates AS MATERIALIZED (
     {candidates}
 ),
@@ -35,13 +35,13 @@ matched AS (
     FROM counted c
     CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = c.seq OFFSET 0) j
     WHERE c.n < $2
-        AND ($4::text IS NULL OR j.queue = $4::text)
-        AND ($5::text IS NULL OR j.type = $5::text)
-        AND ($6::text IS NULL OR (
-            SELECT true FROM {schema}.tag t WHERE t.job = j.seq AND t.name = $6::text AND t.value = $7::text
+        AND ($4::text IS NULL OR (
+            SELECT true FROM {schema}.tag t WHERE t.job = j.seq AND t.name = $4::text AND t.value = $5::text
         ))
-        AND ($8::timestamptz IS NULL OR j.created_at >= $8::timestamptz)
-        AND ($9::timestamptz IS NULL OR j.created_at < $9::timestamptz)
+        AND ($6::timestamptz IS NULL OR j.created_at >= $6::timestamptz)
+        AND ($7::timestamptz IS NULL OR j.created_at < $7::timestamptz)
+        AND ($8::text IS NULL OR j.queue = $8::text)
+        AND ($9::text IS NULL OR j.type = $9::text)
     LIMIT $3
 )
 SELECT m.seq, m.id, m.n, t.total, t.budget_seq

@@ -22,15 +22,15 @@ SELECT job FROM holdfast_ended INDEXED BY holdfast_ended_seldom
 WHERE state = '{state}' AND state <> 'COMPLETED' AND job < ?1
 
 -- [matching]
--- Looks at ?2 candidates, returns ?3. A filter that is NULL is not asked for.
+-- Looks at ?2 candidates, returns ?3. A filter that is NULL is not asked for. From ?8 on: commands.EQUAL.
 SELECT c.job, j.id
 FROM ({candidates} ORDER BY 1 DESC LIMIT ?2) c
 CROSS JOIN holdfast_job j ON j.seq = c.job
-WHERE (?4 IS NULL OR j.queue = ?4)
-    AND (?5 IS NULL OR j.type = ?5)
-    AND (?6 IS NULL OR EXISTS (SELECT 1 FROM holdfast_tag t WHERE t.name = ?6 AND t.value = ?7 AND t.job = j.seq))
-    AND (?8 IS NULL OR j.created_at >= ?8)
-    AND (?9 IS NULL OR j.created_at < ?9)
+WHERE (?4 IS NULL OR EXISTS (SELECT 1 FROM holdfast_tag t WHERE t.name = ?4 AND t.value = ?5 AND t.job = j.seq))
+    AND (?6 IS NULL OR j.created_at >= ?6)
+    AND (?7 IS NULL OR j.created_at < ?7)
+    AND (?8 IS NULL OR j.queue = ?8)
+    AND (?9 IS NULL OR j.type = ?9)
 LIMIT ?3
 
 -- [looked_at]

@@ -3,9 +3,10 @@
 -- Index: the unique one on id for the conflict, then the primary key.
 
 -- [job]
+-- In the order of rows.JOB_COLUMNS.
 INSERT INTO holdfast_job (
-    seq, id, type, queue, priority, depth, created_at, run_at,
-    max_attempts, visibility_seconds, lifetime_seconds, spawned_by, is_json, options, payload
+    seq, id, priority, depth, created_at, run_at, spawned_by,
+    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 

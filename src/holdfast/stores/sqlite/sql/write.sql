@@ -6,9 +6,10 @@
 UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'holdfast_job' RETURNING seq
 
 -- [job]
+-- In the order of rows.JOB_COLUMNS.
 INSERT INTO holdfast_job (
-    seq, id, type, queue, priority, depth, created_at, run_at,
-    max_attempts, visibility_seconds, lifetime_seconds, spawned_by, is_json, options, payload
+    seq, id, priority, depth, created_at, run_at, spawned_by,
+    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- [tag]
