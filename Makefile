@@ -111,11 +111,11 @@ mutants: setup ## take each fix back, one at a time, and see that a test notices
 	@"$(BIN)/python" -m mutants $(ARGS)
 
 .PHONY: proto
-proto: setup ## write src/holdfast/rpc/generated/ anew from proto/*.proto
+proto: setup ## write src/holdfast/rpc/generated/ again from proto/*.proto
 	@tools/proto "$(BIN)" src/holdfast/rpc/generated
 
 .PHONY: lock
-lock: setup ## pin the newest versions anew in requirements*.lock
+lock: setup ## pin the newest versions again in requirements*.lock
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) --no-deps --group servers -o requirements-servers.lock
 	@! grep -nE '://|^-' requirements.lock requirements-servers.lock

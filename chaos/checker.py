@@ -221,7 +221,7 @@ def _find_overlaps(history: History, verdict: Verdict) -> None:
                 overlapping.append(f"{audit.job_id}: {audit.token} ended while {holder} held the lease")
             holders.pop(audit.job_id, None)
         elif audit.event is not LeaseEvent.NOTED and audit.token is not None:
-            # A row that is written anew is born again under the same token.
+            # A row that is written again is born again under the same token.
             is_right = holder == audit.token or (holder is None and audit.event is LeaseEvent.BORN)
             if not is_right:
                 overlapping.append(f"{audit.job_id}: {audit.token} was {audit.event} while {holder} held the lease")

@@ -337,7 +337,7 @@ async def _fill(world: World, disk: Disk, rng: Random) -> str:
     try:
         await asyncio.sleep(seconds)
     finally:
-        # Asked anew: a process that was started meanwhile has the limits of the one that started it.
+        # Asked again: a process that was started meanwhile has the limits of the one that started it.
         await asyncio.to_thread(disk.free, _writers(world))
     return f"for {seconds:.1f} s"
 

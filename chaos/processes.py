@@ -1,4 +1,4 @@
-"""The real programs of a run: workers and a submitter, started anew whenever they end, until the run does.
+"""The real programs of a run: workers and a submitter, restarted whenever they end, until the run does.
 
 R1. A process that ends though nobody ended it is a finding, unless it was refused at its start: by a schema that was
     there when it was started, even if it has gone again since.

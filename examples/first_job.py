@@ -4,7 +4,7 @@ Run it:
 
     python examples/first_job.py
 
-The job lies in ``first_job.db``, a file in the working directory. Delete it to start anew.
+The job lies in ``first_job.db``, a file in the working directory. Delete it to start over.
 """
 
 import asyncio

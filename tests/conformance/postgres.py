@@ -2,7 +2,7 @@
 
 Emptying it with DELETE takes 8 ms, with TRUNCATE 230 ms; a database of its own from a template takes 64 ms to make and
 240 ms to drop (one machine, stock settings with fsync). The stores are kept because opening one, and preparing each
-statement anew on its connections, takes longer than most tests do.
+statement again on its connections, takes longer than most tests do.
 """
 
 import asyncio

@@ -31,7 +31,7 @@ _TABLE: Final[dict[str, str]] = {
     "starts:PENDING starts:DELAYED starts:SCHEDULED starts:FAILED starts:DEAD_LETTER starts:CANCELLED "
     "waits:AFTER waits:AFTER_ANY waits:CHAIN waits:FAN_OUT waits:FAN_IN inherits-priority many-faults "
     + " ".join(f"fault:{name}" for name in _FAULT_FIELDS),
-    "claim": "none some full repeat repeat-claims-anew fragile-alone stops-before-fragile types-left-out "
+    "claim": "none some full repeat repeat-claims-again fragile-alone stops-before-fragile types-left-out "
     "paused-left-out over-lifetime-left-out by-priority WorkerNotFound InvalidInput "
     "in-order:submit in-order:dependencies-met in-order:time-reached in-order:replay in-order:hand-back",
     "settle": "COMPLETED RETRYING DEAD_LETTER FAILED CANCELLED SCHEDULED DELAYED repeat late with-progress spawned "
@@ -92,7 +92,7 @@ def observe(coverage: Coverage, call: Call, answer: Any, *, before: Jobs, after:
         if job.state is State.SCHEDULED and before.get(job_id) != job:
             coverage.ways[job_id] = str(row.trigger if row else Trigger.SUBMIT).replace(" ", "-")
         if row is not None:
-            assert row in TRANSITIONS, f"{job_id}: {row} is no row of the transition table"
+            assert row in TRANSITIONS, f"{job_id}: {row} is not a row of the transition table"
             coverage.seen[_row(row)] += 1
 
 
@@ -187,7 +187,7 @@ def _claim(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> 
     if len(taken) == given.limit:
         yield "full"
     if given.is_repeat:
-        yield "repeat" if any(before[i].state is State.RUNNING for i in taken) else "repeat-claims-anew"
+        yield "repeat" if any(before[i].state is State.RUNNING for i in taken) else "repeat-claims-again"
     if len(taken) < given.limit and not given.is_repeat:
         yield from _left_out(given, taken, world)
     seqs = [world.jobs[job_id].seq for job_id in taken]

@@ -1,6 +1,6 @@
 """The stores under test, each empty at the beginning of an episode and reading the episode's clock.
 
-PostgreSQL has one database a run and is emptied between episodes; its store is opened anew, because it remembers where
+PostgreSQL has one database a run and is emptied between episodes; its store is opened again, because it remembers where
 in a queue it was.
 """
 

@@ -128,7 +128,7 @@ def _exceptions(given: Any, where: str) -> tuple[type[BaseException], ...]:
     kinds = tuple(given) if isinstance(given, Iterable) else (given,)
     for kind in kinds:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise UsageError(f"{where} holds {kind!r}, which is no exception class")
+            raise UsageError(f"{where} holds {kind!r}, which is not an exception class")
     return kinds
 
 

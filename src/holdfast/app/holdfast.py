@@ -226,7 +226,7 @@ class Holdfast(Management):
         return self._runtime.open_loop
 
     def close_sync(self) -> None:
-        """End the thread behind the sync twins; the next one starts it anew. The end of the program does it, too."""
+        """End the thread behind the sync twins; the next one starts it again. The end of the program does it, too."""
         self._runtime.close_sync()
 
     # jobs

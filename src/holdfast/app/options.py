@@ -145,7 +145,7 @@ def id_of(job: HasId | UUID | str) -> UUID:
         return job
     found = _parsed(job) if isinstance(job, str) else getattr(job, "id", None)
     if not isinstance(found, UUID):
-        raise UsageError(f"{job!r} is no job; give a handle, a call or a job's UUID")
+        raise UsageError(f"{job!r} is not a job; give a handle, a call or a job's UUID")
     return found
 
 

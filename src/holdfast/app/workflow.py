@@ -232,7 +232,7 @@ def _graph(step: Any) -> Graph:
     if isinstance(step, Workflow):
         return step.graph
     if not isinstance(step, Call):
-        raise UsageError(f"a workflow is made of calls, and {step!r} is none; write: resize.call('a.png')")
+        raise UsageError(f"a workflow is made of calls, and {step!r} is not one; write: resize.call('a.png')")
     return Graph((Node(step),), heads=frozenset({step.id}), ends=step.id)
 
 

@@ -112,4 +112,4 @@ def _require_command(parser: Parser, name: str) -> None:
     if name.startswith("-") or name in known:
         return
     close = difflib.get_close_matches(name, known, n=1)
-    parser.error(f"{name!r} is no command{f'; did you mean {close[0]!r}?' if close else ''}")
+    parser.error(f"{name!r} is not a command{f'; did you mean {close[0]!r}?' if close else ''}")

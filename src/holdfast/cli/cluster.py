@@ -134,7 +134,7 @@ def _without_action(parser: Parser) -> int:
 def port(text: str) -> int:
     value = int(text) if text.isdecimal() else -1
     if not 0 <= value <= 65536 - MEMBERS:
-        raise values.Refused(f"{text!r} is no first port of {MEMBERS}; write 0, or a number to {65536 - MEMBERS}")
+        raise values.Refused(f"{text!r} is not a first port of {MEMBERS}; write 0, or a number to {65536 - MEMBERS}")
     return value
 
 

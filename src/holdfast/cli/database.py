@@ -78,7 +78,9 @@ def checked(url: str) -> Iterator[str]:
     try:
         yield url
     except ValueError as error:
-        raise ConfigError(f"{url!r} is no URL ({error}); write sqlite:///jobs.db or postgresql://host/name") from error
+        raise ConfigError(
+            f"{url!r} is not a URL ({error}); write sqlite:///jobs.db or postgresql://host/name"
+        ) from error
 
 
 def require_shared(url: str) -> None:

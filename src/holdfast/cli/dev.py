@@ -1,6 +1,6 @@
 """``holdfast dev``: worker, view and, without an app of one's own, a sample app with a load, in one command.
 
-The worker is a child process, so that it can be started anew when code changes and the view stays; what it prints and
+The worker is a child process, so that it can be restarted when code changes and the view stays; what it prints and
 logs becomes part of the view.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """
 holdfast dev                      a sample app, to see what it is like
-holdfast dev jobs:app             your own; starts anew when you save a .py file
+holdfast dev jobs:app             your own; restarts when you save a .py file
 holdfast dev --for 20             ends by itself, with a summary
 holdfast dev --rate 50            more load
 """
@@ -69,7 +69,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--rate", type=values.positive, default=5, metavar="N", help="sample jobs submitted a second; default: 5"
     )
-    parser.add_argument("--no-reload", action="store_true", help="do not start anew when a .py file changes")
+    parser.add_argument("--no-reload", action="store_true", help="do not restart when a .py file changes")
     add_url(parser, patience_seconds=PATIENCE_SECONDS, default=f"the app's own; the sample's is in ./{FOLDER}")
     add_json(parser, what="the summary as one JSON object, and nothing else")
 

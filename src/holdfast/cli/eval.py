@@ -31,7 +31,7 @@ holdfast eval --profile full --wait 10m             wait until the machine is id
 holdfast eval --profile mine.toml:small --designs a,b
 holdfast eval --address a=127.0.0.1:50051 --designs a,durable
 holdfast eval --speed                               what is required of the speed, beside a bare echo
-holdfast eval --report results/evaluation-full      write the report anew, with what analysis.md says
+holdfast eval --report results/evaluation-full      write the report again, with what analysis.md says
 """
 DESCRIPTION: Final = """Measure Design A, Design B and the durable engine with the same load, in turns, and write what
 was found: results/NAME with samples, plots and a report in Markdown and HTML. Each design is started for it as
@@ -58,7 +58,7 @@ def add_to(commands: Commands) -> None:
         "--profile", default=DEFAULT_PROFILE, metavar="NAME", help="quick, full, or FILE:NAME; default: quick"
     )
     what.add_argument("--speed", action="store_true", help="measure what is required, beside a bare echo")
-    what.add_argument("--report", type=Path, metavar="FOLDER", help="measure nothing: write its report anew")
+    what.add_argument("--report", type=Path, metavar="FOLDER", help="measure nothing: write its report again")
     what.add_argument("--list", action="store_true", help="show the shipped profiles")
     parser.add_argument(
         "--designs",
@@ -90,7 +90,7 @@ def designs(text: str) -> list[str]:
     given = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [one for one in given if one not in DESIGN_KEYS]
     if unknown or not given or len(set(given)) < len(given):
-        raise values.Refused(f"{text!r} are no designs; write some of {', '.join(DESIGN_KEYS)}, each once")
+        raise values.Refused(f"{text!r} are not designs; write some of {', '.join(DESIGN_KEYS)}, each once")
     return given
 
 
@@ -98,7 +98,7 @@ def address(text: str) -> tuple[str, list[str]]:
     design, _, given = text.partition("=")
     targets = [part.strip() for part in given.split(",")]
     if design not in DESIGN_KEYS or not all(re.fullmatch(r"\S+:\d{1,5}", target) for target in targets):
-        raise values.Refused(f"{text!r} is no address of a design; write a=127.0.0.1:50051")
+        raise values.Refused(f"{text!r} is not an address of a design; write a=127.0.0.1:50051")
     return design, targets
 
 

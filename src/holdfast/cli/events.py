@@ -1,6 +1,6 @@
 """What has just happened to jobs, as lines: the newest jobs looked at again and again, and what is different told.
 
-Made for eyes: between two looks a job may pass through states that are never seen, and old jobs are not looked at.
+Made for eyes: between two reads a job may pass through states that are never seen, and old jobs are not looked at.
 """
 
 import re

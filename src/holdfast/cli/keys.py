@@ -134,7 +134,7 @@ def _scope(text: str) -> Scope:
     try:
         return Scope(text.strip().lower())
     except ValueError:
-        raise values.Refused(f"{text!r} is no scope; write one of {', '.join(Scope)}") from None
+        raise values.Refused(f"{text!r} is not a scope; write one of {', '.join(Scope)}") from None
 
 
 def _scopes(text: str) -> list[Scope]:
@@ -158,7 +158,7 @@ def _key_id(text: str) -> UUID:
     try:
         return UUID(written)
     except ValueError:
-        raise values.Refused("that is no ID of a key; `holdfast keys` shows them") from None
+        raise values.Refused("that is not the ID of a key; `holdfast keys` shows them") from None
 
 
 async def show(arguments: argparse.Namespace) -> int:

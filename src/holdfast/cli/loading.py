@@ -39,7 +39,7 @@ def _require_module_name(name: str) -> None:
         dotted = ".".join(Path(name.removesuffix(".py")).parts).lstrip(".")
         raise UsageError(f"{name!r} is a file; name the module instead: holdfast worker {dotted}:app")
     if not name or not all(part.isidentifier() for part in name.split(".")):
-        raise UsageError(f"{name!r} is no module; write {EXAMPLE}, where jobs.py has app = Holdfast(…)")
+        raise UsageError(f"{name!r} is not a module; write {EXAMPLE}, where jobs.py has app = Holdfast(…)")
 
 
 def _add_working_directory() -> None:

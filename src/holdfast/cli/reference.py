@@ -1,6 +1,6 @@
 """The reference of the command line, made from the parser itself: ``docs/reference/command-line.md``.
 
-To write it anew: ``python -m holdfast.cli.reference > docs/reference/command-line.md``. A test compares the two.
+To write it again: ``python -m holdfast.cli.reference > docs/reference/command-line.md``. A test compares the two.
 """
 
 import argparse

@@ -25,7 +25,7 @@ holdfast replay --type resize --since 2h --dry-run     how many would that be?
 holdfast replay --queue media --state dead_letter
 holdfast replay --all
 """
-DESCRIPTION: Final = """Run FAILED and DEAD_LETTER jobs again: attempts and lifetime start anew, history stays.
+DESCRIPTION: Final = """Run FAILED and DEAD_LETTER jobs again: attempts and lifetime start again, history stays.
 Jobs in any other state are left as they are, so a repeat is harmless. Jobs that ended because of a dependency come back
 with it."""
 PAGE_JOBS: Final = 500

@@ -67,7 +67,9 @@ def add_to(commands: Commands) -> None:
 def listen(text: str) -> str:
     host, colon, port = text.rpartition(":")
     if not host or not colon or not port.isdecimal() or int(port) > 65535 or not _is_host(host):
-        raise values.Refused(f"{text!r} is no address; write host:port, for example {DEFAULT_LISTEN} or [::1]:50051")
+        raise values.Refused(
+            f"{text!r} is not an address; write host:port, for example {DEFAULT_LISTEN} or [::1]:50051"
+        )
     return text
 
 

@@ -1,6 +1,6 @@
 """What the live views show: how things stand now, and how fast they move.
 
-Throughput is the difference of completed counts between two looks; retention, which lowers them, never makes it
+Throughput is the difference of completed counts between two reads; retention, which lowers them, never makes it
 negative.
 """
 

@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--once", action="store_true", help="one plain snapshot; so it is where there is no terminal")
     parser.add_argument(
-        "--interval", type=values.seconds, default=1.0, metavar="SECONDS", help="between two looks; default: 1"
+        "--interval", type=values.seconds, default=1.0, metavar="SECONDS", help="refresh interval; default: 1"
     )
     add_url(parser)
     add_json(parser)

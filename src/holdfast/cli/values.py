@@ -23,14 +23,14 @@ def job_id(text: str) -> UUID:
     try:
         return UUID(text.strip())
     except ValueError:
-        raise Refused(f"{text!r} is no job ID; `holdfast jobs` shows them") from None
+        raise Refused(f"{text!r} is not a job ID; `holdfast jobs` shows them") from None
 
 
 def seconds(text: str) -> float:
     """``90``, ``1.5s``, ``500ms``, ``5m``, ``2h``, ``7d``."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?", text.strip())
     if found is None:
-        raise Refused(f"{text!r} is no duration; write 90, 90s, 5m, 2h or 7d")
+        raise Refused(f"{text!r} is not a duration; write 90, 90s, 5m, 2h or 7d")
     value = float(found[1]) * _UNIT_SECONDS[found[2] or "s"]
     if value > limits.MAX_TIMEOUT_SECONDS:
         raise Refused(f"{text!r} is too long; at most {limits.MAX_TIMEOUT_SECONDS / 86400:.0f}d")
@@ -46,7 +46,7 @@ def time(text: str) -> datetime:
     try:
         return datetime.now(UTC) - timedelta(seconds=seconds(text))
     except Refused:
-        raise Refused(f"{text!r} is no time; write 2026-01-31T12:00, or how long ago: 90s, 5m, 2h, 7d") from None
+        raise Refused(f"{text!r} is not a time; write 2026-01-31T12:00, or how long ago: 90s, 5m, 2h, 7d") from None
 
 
 def positive(text: str) -> int:
@@ -60,14 +60,14 @@ def priority(text: str) -> Priority:
     known = {one.name: one for one in Priority} | {str(one.value): one for one in Priority}
     if text.upper() not in known:
         names = ", ".join(one.name.lower() for one in Priority)
-        raise Refused(f"{text!r} is no priority; write one of {names}")
+        raise Refused(f"{text!r} is not a priority; write one of {names}")
     return known[text.upper()]
 
 
 def state(text: str) -> State:
     name = text.strip().upper().replace("-", "_")
     if name not in State.__members__:
-        raise Refused(f"{text!r} is no state; write one of {', '.join(one.lower() for one in State)}")
+        raise Refused(f"{text!r} is not a state; write one of {', '.join(one.lower() for one in State)}")
     return State[name]
 
 
@@ -78,7 +78,7 @@ def states(text: str) -> list[State]:
 def tag(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise Refused(f"{text!r} is no tag; write name=value")
+        raise Refused(f"{text!r} is not a tag; write name=value")
     return name, value
 
 

@@ -35,7 +35,7 @@ holdfast worker shop.jobs:app --queues high,default          high first
 holdfast worker shop.jobs:app --queues high=3,default=1      three times as often
 holdfast worker shop.jobs:app --limit media=2 --concurrency 20
 holdfast worker shop.jobs:app --processes 4 --log json
-holdfast worker jobs:app --reload                            start anew when a .py file changes
+holdfast worker jobs:app --reload                            restart when a .py file changes
 """
 DESCRIPTION: Final = """Run an app's jobs. SIGTERM, SIGHUP or Ctrl-C: no new jobs, those that run may finish within the
 grace time, what is left is handed back without spending an attempt. A second time: stop at once."""
@@ -79,7 +79,7 @@ def add_to(commands: Commands) -> None:
         help=f"for running jobs to finish when stopped; default: {limits.DEFAULT_GRACE_SECONDS:.0f}",
     )
     parser.add_argument("--name", help="of the worker; default: $WORKER_ID, else the host's name")
-    parser.add_argument("--reload", action="store_true", help="start anew when a .py file below here changes")
+    parser.add_argument("--reload", action="store_true", help="restart when a .py file below here changes")
     parser.add_argument("--log", choices=LOG_FORMS, default=LOG_FORMS[0], help=f"default: {LOG_FORMS[0]}")
     add_url(parser, patience_seconds=PATIENCE_SECONDS, default="the app's own")
 

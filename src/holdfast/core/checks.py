@@ -402,12 +402,12 @@ def _scope_faults(scopes: Any) -> Iterable[Fault]:
         yield Fault(field="scopes", problem="are none", limit=known)
     else:
         for scope in sorted((one for one in scopes if not isinstance(one, Scope)), key=repr):
-            yield Fault(field="scopes", problem=f"name {scope!r}, which is no Scope", limit=known)
+            yield Fault(field="scopes", problem=f"name {scope!r}, which is not a Scope", limit=known)
 
 
 def _digest_faults(digest: Any) -> Iterable[Fault]:
     if not isinstance(digest, bytes) or len(digest) != DIGEST_BYTES:
-        yield Fault(field="digest", problem="is no SHA-256", limit=f"{DIGEST_BYTES} bytes")
+        yield Fault(field="digest", problem="is not a SHA-256", limit=f"{DIGEST_BYTES} bytes")
 
 
 def require_valid_key_id(key_id: UUID) -> None:

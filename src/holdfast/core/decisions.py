@@ -224,7 +224,7 @@ def end_lifetime(record: Record, *, now: datetime) -> Decision:
 
 
 def replay(record: Record, *, now: datetime) -> Record:
-    """By a person: attempts and lifetime start anew. History, checkpoint and key stay."""
+    """By a person: attempts and lifetime start again. History, checkpoint and key stay."""
     return _move(
         _forget_end(record, now=now), State.SCHEDULED, Trigger.REPLAY, now=now, scheduled_at=now, source=record.state
     )

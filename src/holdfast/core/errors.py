@@ -20,7 +20,7 @@
     │   └── ScopeMissing          it is good, but not for this
     ├── JobFailed               the job whose result was asked for has none
     │   └── JobCancelled
-    ├── WorkerStuck             handlers that do not return hold its slots; start it anew
+    ├── WorkerStuck             handlers that do not return hold its slots; restart it
     ├── Unavailable             try again; safe to repeat
     └── ConfigError             fix the set-up
         ├── SchemaMissing
@@ -179,7 +179,7 @@ class Refusal(StrEnum):
 
 
 _REFUSALS: Final = {
-    Refusal.MALFORMED: "what was shown is no API key: one reads hf_, 22 characters, _ and 43 more; was it cut off?",
+    Refusal.MALFORMED: "what was shown is not an API key: one reads hf_, 22 characters, _ and 43 more; was it cut off?",
     Refusal.UNKNOWN: "this API key is not known here; make one: holdfast keys create",
     Refusal.REVOKED: "this API key was revoked; make another one: holdfast keys create",
     Refusal.EXPIRED: "this API key has expired; make another one: holdfast keys create",

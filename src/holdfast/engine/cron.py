@@ -92,7 +92,7 @@ def _require_expression(name: str, expression: Any) -> None:
             problem = str(error).lower()
     if problem is not None:
         raise UsageError(
-            f"cron {name!r}: {expression!r} is no cron expression ({problem}); write five fields, "
+            f"cron {name!r}: {expression!r} is not a cron expression ({problem}); write five fields, "
             "minute hour day month weekday, such as '*/5 * * * *' or '30 2 * * MON'"
         )
 

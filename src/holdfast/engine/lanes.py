@@ -4,7 +4,7 @@ While one call is at the database the program can make the next. But two calls o
 one of ten: where there is nothing to overlap, because others need the processors, one at a time is faster. What is the
 case depends on the machine and on what else runs there, so it is tried out, while there is no pause.
 
-L1. With a pause it begins anew, with all lanes: a long call then holds up nobody.
+L1. With a pause it begins again, with all lanes: a long call then holds up nobody.
 L2. The more often the other way was no better, the less often it is tried.
 """
 

@@ -136,7 +136,7 @@ class ResultWaiter:
                 awaited.future.set_exception(error)
 
     def _forget(self, job_id: UUID, awaited: _Awaited) -> None:
-        # Somebody may wait for the job anew, by then.
+        # By then, somebody may wait for the job again.
         if self._awaited.get(job_id) is awaited:
             del self._awaited[job_id]
         if not self._awaited and self._timer is not None:

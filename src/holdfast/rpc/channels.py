@@ -20,7 +20,7 @@ OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", limits.RECONNECT_INITIAL_MS),
     ("grpc.max_reconnect_backoff_ms", limits.RECONNECT_MAX_MS),
     ("grpc.min_reconnect_backoff_ms", limits.CONNECT_TIMEOUT_MS),  # how long one try to connect may take
-    # A container made anew has a new address under its old name: without this it is asked for every 30 s.
+    # A container that was made again has a new address under its old name: without this it is asked for every 30 s.
     ("grpc.dns_min_time_between_resolutions_ms", limits.RECONNECT_MAX_MS),
     ("grpc.keepalive_time_ms", limits.KEEPALIVE_INTERVAL_MS),
     ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),

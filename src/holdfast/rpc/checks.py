@@ -77,7 +77,7 @@ def check_text(field: str, text: str, most_characters: int) -> str:
     if len(text) > most_characters:
         raise invalid(f"{field} has {len(text)} characters; at most {most_characters} are taken")
     if "\0" in text:
-        raise invalid(f"{field} contains NUL, which is no text; leave it out")
+        raise invalid(f"{field} contains NUL, which is not text; leave it out")
     return text
 
 

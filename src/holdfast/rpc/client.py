@@ -1,6 +1,6 @@
 """The client of the public API, for any of its servers.
 
-C1. Every call has its method's deadline; one that is tried again has it anew.
+C1. Every call has its method's deadline; one that is tried again has it again.
 C2. Tried again is only what may help (UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED) and cannot do harm: every
     method but a SubmitJob without a key, which might make a second job.
 C3. With several targets, which are the nodes of Design B in their order, a submit goes to each of them in turn, and

@@ -176,7 +176,7 @@ class Work:
                 # The cancel is in the store already: whatever ends the attempt now, the job is canceled.
                 raise PermanentError("canceled")
         finally:
-            # Of a job whose lease was lost and taken anew here, both attempts sleep for a moment.
+            # Of a job whose lease was lost and taken again here, both attempts sleep for a moment.
             if self._sleeping.get(job_id) is stopped:
                 del self._sleeping[job_id]
 

@@ -75,7 +75,7 @@ RETRY_MAX_ATTEMPTS: Final = 4
 # Channels
 RECONNECT_INITIAL_MS: Final = 100
 RECONNECT_MAX_MS: Final = 1000
-"""So that a peer that was started anew is found again soon."""
+"""So that a peer that was restarted is found again soon."""
 CONNECT_TIMEOUT_MS: Final = 1000
 KEEPALIVE_INTERVAL_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 3000

@@ -28,7 +28,7 @@ def make_owned_id(node: int, nodes: int, make_uuid: Callable[[], UUID] = uuid4) 
     costs less than a second random UUID would.
     """
     if not 0 <= node < nodes:
-        raise ValueError(f"node {node} is none of {nodes}, which are counted from 0")
+        raise ValueError(f"node {node} is not one of the {nodes}, which are counted from 0")
     for _ in range(MAX_TRIES):
         text = str(make_uuid())
         head, start = text[:-TAIL_CHARACTERS], int(text[-TAIL_CHARACTERS:], 16)

@@ -103,7 +103,7 @@ class Service:
     def _require_same(self, given: Mapping[str, object], problem: str) -> None:
         wrong = sorted(set(self.descriptor.methods_by_name) ^ set(given))
         if wrong:
-            raise ValueError(f"{self.descriptor.full_name}: these {problem}, or are no methods: {', '.join(wrong)}")
+            raise ValueError(f"{self.descriptor.full_name}: these {problem}, or are not methods: {', '.join(wrong)}")
 
 
 class Server:
@@ -291,7 +291,7 @@ def refusal_of(error: Exception) -> Refusal:
         case HoldfastError():
             return of_error(error)
         case DecodeError():
-            return invalid("the bytes of the request are no message of this method; is the client's contract v1?")
+            return invalid("the bytes of the request are not a message of this method; is the client's contract v1?")
         case _:
             return Refusal(grpc.StatusCode.INTERNAL, "an unexpected failure of the server; its log says more")
 

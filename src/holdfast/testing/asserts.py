@@ -123,12 +123,12 @@ class Submissions:
         if handler is not None:
             return Wanted(name=name, parameters=_bound(handler, args, parameters))
         if args:
-            raise UsageError(f"{name!r} is no function of this app; give its parameters by name")
+            raise UsageError(f"{name!r} is not a function of this app; give its parameters by name")
         return Wanted(name=name, parameters=parameters)
 
     def _own(self, job_type: Any) -> Handler:
         if not isinstance(job_type, Submittable):
-            raise UsageError(f"{job_type!r} is no job type; give what @app.job made, or its name")
+            raise UsageError(f"{job_type!r} is not a job type; give what @app.job made, or its name")
         if self._app.registry.get(job_type.name) is not job_type.handler:
             raise UsageError(f"{job_type.name!r} belongs to another app than the one under test")
         return job_type.handler

@@ -93,7 +93,7 @@ class Fetcher:
             self._room.set()
 
     def claim_no_more_ahead(self) -> None:
-        """What was claimed ahead had to wait too long: begin anew, and small."""
+        """What was claimed ahead had to wait too long: begin again, and small."""
         self._prefetch_bound = 0
 
     def drop(self, tokens: Container[UUID]) -> list[ClaimedJob]:
@@ -238,7 +238,7 @@ class Fetcher:
                     ),
                 )
             except (Unavailable, WorkerNotFound) as error:
-                # Not registered any more: the next heartbeat finds that out and registers anew.
+                # Not registered any more: the next heartbeat finds that out and registers again.
                 await patience.wait(error)
             else:
                 patience.done()

@@ -17,7 +17,7 @@ from holdfast.core.job import ClaimedJob, Lease
 
 
 class Leases:
-    """``worker_id`` changes when the store has given this worker up and it registers anew."""
+    """``worker_id`` changes when the store has given this worker up and it registers again."""
 
     def __init__(self, worker_id: UUID) -> None:
         self.worker_id = worker_id

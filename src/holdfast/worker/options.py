@@ -69,7 +69,7 @@ class WorkerOptions:
         return (self.name or os.environ.get(NAME_VARIABLE) or socket.gethostname())[:MAX_WORKER_NAME_CHARACTERS]
 
     def in_claim_order(self) -> tuple[str, ...]:
-        """The queues as the next claim should look at them; drawn anew each time where there are weights."""
+        """The queues as the next claim should look at them; drawn again each time where there are weights."""
         if not isinstance(self.queues, Mapping):
             return tuple(self.queues)
         # Weighted order without replacement: u ** (1 / weight), largest first.

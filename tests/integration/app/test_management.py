@@ -17,7 +17,7 @@ async def test_a_job_is_found_by_anything_that_has_its_id(opened: Jobs) -> None:
     assert job == await opened.app.get(handle.id) == await opened.app.get(str(handle.id)) == await opened.app.get(job)
     with pytest.raises(JobNotFound):
         await opened.app.get(uuid4())
-    with pytest.raises(UsageError, match="'nonsense' is no job"):
+    with pytest.raises(UsageError, match="'nonsense' is not a job"):
         await opened.app.get("nonsense")
 
 

@@ -36,7 +36,7 @@ def test_without_a_command_help_is_shown() -> None:
 
 def test_a_command_that_is_none_is_named_with_one_that_is() -> None:
     line = refused("jbos")
-    assert "'jbos' is no command" in line
+    assert "'jbos' is not a command" in line
     assert "did you mean 'jobs'" in line
 
 

@@ -52,7 +52,7 @@ def test_a_function_that_needs_arguments_is_refused(app: Holdfast) -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "says"),
     [
-        (["every day"], {}, "'every day' is no cron expression"),
+        (["every day"], {}, "'every day' is not a cron expression"),
         (["* * * * *"], {"timezone": "Mars/Olympus"}, "no time zone is called 'Mars/Olympus'"),
         (["* * * * *"], {"queue": ""}, "queue: has 0 characters"),
     ],

@@ -123,8 +123,8 @@ def test_the_same_function_may_be_defined_again_by_a_reload(app: Holdfast) -> No
         ({"isolation": "thread"}, coroutine, "'coroutine' is a coroutine function"),
         ({"isolation": "greenlet"}, plain, "isolation of 'plain' is 'greenlet'; write 'process'"),
         ({"isolation": "process"}, lambda: None, "a lambda has no name"),
-        ({"permanent": ["ValueError"]}, plain, "'ValueError', which is no exception class"),
-        ({"permanent": 3}, plain, "3, which is no exception class"),
+        ({"permanent": ["ValueError"]}, plain, "'ValueError', which is not an exception class"),
+        ({"permanent": 3}, plain, "3, which is not an exception class"),
         ({}, functools.partial(plain, "a"), "@app.job wants a function, not functools.partial"),
         ({}, print, "wants a function"),
         ({}, dict, "wants a function"),
@@ -173,7 +173,7 @@ def test_a_job_type_is_not_decorated_twice(app: Holdfast) -> None:
     [
         ({"payload_limit": 17_000_000}, "payload_limit"),
         ({"result_limit": 0}, "result_limit"),
-        ({"permanent": [3]}, "no exception"),
+        ({"permanent": [3]}, "not an exception"),
     ],
 )
 def test_an_app_that_cannot_be_is_refused(options: Any, says: str) -> None:

@@ -67,7 +67,7 @@ def test_a_job_waits_for_handles_calls_and_ids_alike() -> None:
 
 @pytest.mark.parametrize("given", [["nonsense"], [3], "nonsense", [None]])
 def test_what_is_no_job_cannot_be_waited_for(given: Any) -> None:
-    with pytest.raises(UsageError, match="is no job; give a handle, a call or a job's UUID"):
+    with pytest.raises(UsageError, match="is not a job; give a handle, a call or a job's UUID"):
         resize.options(after=given)
 
 

@@ -100,5 +100,5 @@ def test_an_empty_workflow_is_refused(build: Any) -> None:
 
 def test_a_step_that_is_no_call_is_refused_with_the_fix() -> None:
     wrong: Any = step
-    with pytest.raises(UsageError, match=r"<job type step> is none; write: resize\.call\('a\.png'\)"):
+    with pytest.raises(UsageError, match=r"<job type step> is not one; write: resize\.call\('a\.png'\)"):
         chain(wrong)

@@ -230,7 +230,7 @@ async def test_a_parameter_that_does_not_exist_never_passes(jobs: testing.Jobs) 
             assertion(send_mail, "ann", "Hello", "more")
     with pytest.raises(UsageError, match="parameters belong to a job type"):
         jobs.submitted(None, to="ann")
-    with pytest.raises(UsageError, match="'unknown' is no function of this app; give its parameters by name"):
+    with pytest.raises(UsageError, match="'unknown' is not a function of this app; give its parameters by name"):
         jobs.submitted("unknown", 1)
 
 
@@ -242,7 +242,7 @@ async def test_what_is_no_job_type_of_this_app_is_refused(jobs: testing.Jobs) ->
 
     with pytest.raises(UsageError, match="'send_mail' belongs to another app than the one under test"):
         jobs.assert_not_submitted(send)
-    with pytest.raises(UsageError, match=r"signup.* is no job type; give what @app.job made, or its name"):
+    with pytest.raises(UsageError, match=r"signup.* is not a job type; give what @app.job made, or its name"):
         jobs.assert_not_submitted(shop.signup)  # type: ignore[arg-type]
 
 

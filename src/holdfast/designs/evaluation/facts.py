@@ -73,6 +73,6 @@ def read_facts(folder: Path) -> Facts:
     try:
         return msgspec.json.decode((folder / "config.json").read_bytes(), type=Facts)
     except OSError as error:
-        raise ConfigError(f"{folder} is no evaluation's folder: config.json: {error.strerror}") from None
+        raise ConfigError(f"{folder} is not an evaluation's folder: config.json: {error.strerror}") from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise ConfigError(f"{folder} is no evaluation's folder: config.json: {error}") from None
+        raise ConfigError(f"{folder} is not an evaluation's folder: config.json: {error}") from None

@@ -20,7 +20,7 @@ ANALYSIS: Final = "analysis.md"
 class Folder:
     def __init__(self, root: Path, name: str, *, replace: bool = False) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
-            raise UsageError(f"{name!r} is no name for results: letters, digits, points and hyphens")
+            raise UsageError(f"{name!r} is not a name for results: letters, digits, points and hyphens")
         self.final = root / name
         self.partial = root / f"{name}.partial"
         self._replace = replace

@@ -66,7 +66,7 @@ class Generator:
         return self._tally.data()
 
     async def cancel(self) -> dict[str, Any]:
-        """What the last run left over, where the servers are not ours to start anew."""
+        """What the last run left over, where the servers are not ours to restart."""
         if self._tally is None:
             return {"left": 0}
         tally, caller = self._tally, Caller(self._connections[0], self._tally)

@@ -29,7 +29,7 @@ from holdfast.designs.evaluation.words import hops_lines, shown
 
 
 def write_report(folder: Path) -> None:
-    """From config.json and samples.jsonl alone, so that it can be written anew at any time."""
+    """From config.json and samples.jsonl alone, so that it can be written again at any time."""
     facts, measured = read_facts(folder), samples.read(folder / "samples.jsonl")
     summary = Summary.of(measured)
     plots = draw(summary)
@@ -170,7 +170,7 @@ def _jobs(summary: Summary) -> list[Block]:
             rows.append([f"{cell.workload}, {cell.load}, {cell.job_ms} ms", TITLES[design], str(accepted), ends])
     said = (
         "Over all rounds. `unknown` is a job whose end nobody waited for: the cell's drain_seconds were over, and the"
-        " design was started anew."
+        " design was restarted."
     )
     return [Text(said), Table(["cell", "design", "accepted", "of them"], rows)]
 

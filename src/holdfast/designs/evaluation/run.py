@@ -1,7 +1,7 @@
 """A run: rounds, in each every design by itself, in each the cells of the profile; then the report.
 
 A visit to a design starts it, drives the cells at it and stops it. Where a cell leaves jobs behind that nobody waits
-for, the design is started anew before the next cell, so that every cell begins with an empty queue.
+for, the design is restarted before the next cell, so that every cell begins with an empty queue.
 """
 
 import time
@@ -102,12 +102,12 @@ class Run:
                 return
 
     async def _is_empty_again(self, system: System, generators: Generators) -> bool:
-        """Not one that starting anew empties. Otherwise what is left is cancelled, and must be gone."""
+        """Not one that a restart empties. Otherwise what is left is cancelled, and must be gone."""
         if system.processes is not None and not system.keeps_jobs:
             return False
         left = await generators.cancel()
         if left:
-            raise Unavailable(f"{TITLES[system.design]}: {left} jobs of a cell did not end; start its servers anew")
+            raise Unavailable(f"{TITLES[system.design]}: {left} jobs of a cell did not end; restart its servers")
         return True
 
     async def _check(self, system: System, generators: Generators) -> None:

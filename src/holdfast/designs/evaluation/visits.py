@@ -23,9 +23,9 @@ class System:
     design: str
     targets: Sequence[str]
     processes: Callable[[], Sequence[int]] | None
-    """None: not ours, so that neither its CPU nor its memory is seen, and it cannot be started anew."""
+    """None: not ours, so that neither its CPU nor its memory is seen, and it cannot be restarted."""
     keeps_jobs: bool = False
-    """Would one that is started anew still have the jobs?"""
+    """Would it still have the jobs after a restart?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

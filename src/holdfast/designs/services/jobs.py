@@ -200,9 +200,9 @@ class JobTable:
     def _invalid_move(self, job: Job, request: internal.TransitionJobStatusRequest) -> Exception:
         move = f"{_name(request.expected_from_status)} → {_name(request.to_status)}"
         extra = {"event": "invalid_transition", **_told(job, request)}
-        self._log.warning("%s is no move of a job", move, extra=extra)
+        self._log.warning("%s is not a move of a job", move, extra=extra)
         allowed = ", ".join(f"{_name(old)} → {_name(new)}" for old, moves in MOVES.items() for new in sorted(moves))
-        return invalid(f"{move} is no move of a job; the moves are {allowed}", job_id=job.job_id)
+        return invalid(f"{move} is not a move of a job; the moves are {allowed}", job_id=job.job_id)
 
     def _say_late(self, job: Job, request: internal.TransitionJobStatusRequest) -> None:
         words = "%s comes too late: the job is %s"

@@ -14,7 +14,7 @@ MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
     "08": (Unavailable, "the connection to PostgreSQL was lost; repeat the call"),
     "23505": (Unavailable, "a simultaneous repeat was first; repeat the call"),
     "25006": (Unavailable, "PostgreSQL is read-only here (a standby, or a failover in progress); repeat the call"),
-    "25P02": (UsageError, "the transaction has failed before this call; roll it back and begin anew"),
+    "25P02": (UsageError, "the transaction has failed before this call; roll it back and begin a new one"),
     "28": (ConfigError, "PostgreSQL refused the user; check the name and password in the URL"),
     "3D": (ConfigError, "no such database; check its name in the URL, or create it"),
     "3F": (SchemaMissing, "the schema is not there; run: holdfast migrate"),

@@ -1,4 +1,4 @@
-"""Replay: a dead job starts anew, and the dependents that ended with it come back to wait for it.
+"""Replay: a dead job starts again, and the dependents that ended with it come back to wait for it.
 
 A dependent comes back only if nothing else that it needs is dead; otherwise it stays ended, now because of that.
 """

@@ -37,7 +37,7 @@ def _cancel(world: World, job: ModelJob | None) -> CancelAnswer:
 
 
 def replay(world: World, ids: Sequence[UUID]) -> list[ReplayAnswer]:
-    """First those that can start anew; one that ended with its dependency is answered for when that is back, too."""
+    """First those that can start again; one that ended with its dependency is answered for when that is back, too."""
     answers = [_replay(world, job_id) for job_id in ids]
     while _bring_dependents_back(world):
         pass

@@ -106,7 +106,7 @@ async def test_the_window_counts_from_the_submit(harness: StoreHarness) -> None:
     first = await submit_one(harness.store, key="k")
     harness.clock.advance(24 * 3600 - 1)
     await tick(harness.store)
-    assert await submit_one(harness.store, key="k") == first, "a duplicate does not start the window anew"
+    assert await submit_one(harness.store, key="k") == first, "a duplicate does not start the window again"
     harness.clock.advance(1)
     second = await submit_one(harness.store, key="k")
     assert second != first

@@ -158,13 +158,13 @@ def test_nothing_is_left_running_when_it_is_killed(tmp_path: Path) -> None:
     [
         (["--profile", "fast"], 2, "there is no profile 'fast'"),
         (["--profile", "nowhere.toml:x"], 2, "cannot read the profiles"),
-        (["--designs", "a,c"], 2, "are no designs"),
+        (["--designs", "a,c"], 2, "are not designs"),
         (["--designs", "durable-postgres"], 2, "needs its database"),
-        (["--address", "a=somewhere"], 2, "is no address of a design"),
+        (["--address", "a=somewhere"], 2, "is not an address of a design"),
         (["--address", "b=127.0.0.1:1,127.0.0.1:2"], 1, "required: 6 different nodes"),
         (["--speed", "--address", "a=127.0.0.1:1"], 2, "leave out --address"),
-        (["--report", "results/nothing"], 2, "is no evaluation's folder"),
-        (["--name", "../elsewhere"], 2, "is no name for results"),
+        (["--report", "results/nothing"], 2, "is not an evaluation's folder"),
+        (["--name", "../elsewhere"], 2, "is not a name for results"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:

@@ -133,5 +133,5 @@ def test_an_analysis_is_not_lost_unasked(tmp_path: Path) -> None:
 
 def test_a_name_cannot_lead_elsewhere(tmp_path: Path) -> None:
     for name in ("../x", "", "a/b", ".hidden"):
-        with pytest.raises(UsageError, match="is no name"):
+        with pytest.raises(UsageError, match="is not a name"):
             Folder(tmp_path, name)

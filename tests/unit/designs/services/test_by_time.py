@@ -1,4 +1,4 @@
-"""The index behind ListJobs, beside a list that is sorted anew each time."""
+"""The index behind ListJobs, beside a list that is sorted each time."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

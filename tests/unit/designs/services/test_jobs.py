@@ -94,7 +94,7 @@ async def test_t1_a_status_moves_along_the_table_and_nowhere_else(
     with pytest.raises(Refusal) as caught:
         await move(table, job_id, old, new)
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
-    assert "is no move" in caught.value.message
+    assert "is not a move" in caught.value.message
     assert (await read(table, job_id)).summary.status == old
     assert events.job_ids("invalid_transition") == [job_id]
 
