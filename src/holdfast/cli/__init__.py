@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     # Only what is asked for is loaded: a worker, say, draws no tables.
-    parser = build_parser(given[:1] if given and given[0] in COMMANDS else COMMANDS)
+    is_known = bool(given) and given[0] in COMMANDS
+    parser = build_parser(given[:1] if is_known else COMMANDS, is_brief=not is_known)
     if not given:
         parser.print_help(sys.stderr)
         return Exit.WRONG
@@ -61,7 +62,8 @@ def _run(given: Sequence[str]) -> int:
     return answer
 
 
-def build_parser(names: Sequence[str] = COMMANDS) -> Parser:
+def build_parser(names: Sequence[str] = COMMANDS, *, is_brief: bool = False) -> Parser:
+    """``is_brief``: for the help of all commands, or to say that there is no such command."""
     parser = Parser(
         prog="holdfast",
         description="A job queue whose database is the truth.",
@@ -73,6 +75,9 @@ def build_parser(names: Sequence[str] = COMMANDS) -> Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", parser_class=Parser)
     for name in names:
         import_module(f"holdfast.cli.{name}").add_to(commands)
+        late = commands.choices[name].late
+        if late is not None and not is_brief:
+            late()
     return parser
 
 

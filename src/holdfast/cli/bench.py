@@ -19,6 +19,7 @@ from holdfast.cli.database import add_json, add_url, checked, patiently
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import error_console, show_table
 from holdfast.cli.streams import write_json
+from holdfast.core import limits
 from holdfast.core.states import State
 from holdfast.wiring import sqlite_url, without_password
 
@@ -58,7 +59,13 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--jobs", type=values.positive, default=10_000, metavar="N", help="default: 10000")
     parser.add_argument("--batch", type=values.positive, default=1000, metavar="N", help="a submit; default: 1000")
-    parser.add_argument("--concurrency", type=values.positive, default=10, metavar="N", help="default: 10")
+    parser.add_argument(
+        "--concurrency",
+        type=values.positive,
+        default=limits.DEFAULT_CONCURRENCY,
+        metavar="N",
+        help=f"default: {limits.DEFAULT_CONCURRENCY}",
+    )
     add_url(parser, default="a temporary file")
     add_json(parser)
 

@@ -7,19 +7,17 @@ M3. They are stopped in the order in which they call each other, so that none ca
 """
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.cli.children import ended, signal_all, start_child
 from holdfast.cli.exits import Exit
-from holdfast.cli.supervisor import VARIABLE, ended
 from holdfast.core.errors import UsageError
 from holdfast.designs.services.settings import NEEDS, NODE, ROLES
 from holdfast.rpc.ports import HOST
@@ -148,27 +146,20 @@ class Cluster:
             chosen = [
                 self._processes[one.name] for one in self.members if one.role in roles and one.name in self._processes
             ]
-            _signal(chosen, signal.SIGTERM)
+            signal_all(chosen, signal.SIGTERM)
             try:
                 async with asyncio.timeout(STOP_SECONDS):
                     await asyncio.gather(*(process.wait() for process in chosen))
             except TimeoutError:
-                _signal(chosen, signal.SIGKILL)
+                signal_all(chosen, signal.SIGKILL)
         await asyncio.gather(*self._watches)
 
     def kill(self) -> None:
-        _signal(self._processes.values(), signal.SIGKILL)
+        signal_all(self._processes.values(), signal.SIGKILL)
 
     async def _spawn(self, member: Member, number: int) -> Process:
         command = [sys.executable, "-m", "holdfast", "cluster", "serve", member.role, "--listen", member.address]
-        return await asyncio.create_subprocess_exec(
-            *command,
-            *member.arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for us, and we stop them in order
-            env={**os.environ, VARIABLE: f"{os.getpid()}:{number}"},
-        )
+        return await start_child([*command, *member.arguments], number=number, stdout=subprocess.DEVNULL)
 
     async def _watch(self, member: Member) -> None:
         process = self._processes[member.name]
@@ -179,12 +170,6 @@ class Cluster:
         rest = "the others go on" if self._is_up else "the others are stopped"
         self.code = Exit.NOT_DONE
         self._say(f"{member.name} (process {process.pid}, {member.address}) {ended(code)}; {rest}")
-
-
-def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
-    for process in list(processes):
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
 
 
 async def is_serving(address: str) -> bool:

@@ -20,6 +20,9 @@ Commands = Any
 class Parser(argparse.ArgumentParser):
     """argparse's own, but an error is one line and says where help is."""
 
+    late: Callable[[], None] | None = None
+    """Adds arguments that the help of all commands can do without."""
+
     def error(self, message: str) -> NoReturn:
         note(f"{message}; see: {self.prog} --help")
         raise SystemExit(Exit.WRONG)

@@ -31,6 +31,7 @@ from holdfast.cli.streams import is_terminal, write_json
 from holdfast.cli.supervisor import Supervisor
 from holdfast.cli.view import counts_text, draw
 from holdfast.cli.worker import PATIENCE_SECONDS, find_app
+from holdfast.core import limits
 from holdfast.core.errors import Unavailable
 from holdfast.core.states import REPLAYABLE, State
 from holdfast.wiring import sqlite_url, without_password
@@ -52,7 +53,6 @@ LOOK_SECONDS: Final = 0.5
 STATUS_SECONDS: Final = 5.0
 START_SECONDS: Final = 30.0
 KEPT_LINES: Final = 200
-WORKER_GRACE: Final = "5s"
 
 
 def add_to(commands: Commands) -> None:
@@ -138,7 +138,18 @@ def _sample_url() -> str:
 def _supervisor(session: Session, arguments: argparse.Namespace) -> Supervisor:
     target, place = arguments.app or SAMPLE, ("--url", session.app.url) if arguments.url is not None else ()
     return Supervisor(
-        [sys.executable, "-m", "holdfast", "worker", target, *place, "--grace", WORKER_GRACE, "--name", "dev"],
+        [
+            sys.executable,
+            "-m",
+            "holdfast",
+            "worker",
+            target,
+            *place,
+            "--grace",
+            f"{limits.SHORT_GRACE_SECONDS:g}s",
+            "--name",
+            "dev",
+        ],
         processes=1,
         say=session.say,
         on_line=session.hear,

@@ -18,7 +18,7 @@ from holdfast.cli.streams import write_json
 from holdfast.core.commands import LABELS
 from holdfast.core.job import Attempt, Job
 from holdfast.core.states import State
-from holdfast.engine.documents import attempt_data, job_data, payload_value, result_value
+from holdfast.engine.documents import job_data, payload_value, result_value
 from holdfast.engine.engine import Engine
 
 EXAMPLES: Final = """
@@ -64,8 +64,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _data(engine: Engine, job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
-    data = job_data(job)
-    data["attempts"] = [attempt_data(attempt) for attempt in await engine.read_attempts(job.id)]
+    data = job_data(job, attempts=await engine.read_attempts(job.id))
     if arguments.why:
         data["why"] = await engine.why(job.id)
     if arguments.logs:

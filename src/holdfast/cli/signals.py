@@ -24,8 +24,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from holdfast.cli.children import AT_ONCE
 from holdfast.cli.exits import Exit
-from holdfast.cli.supervisor import AT_ONCE
 from holdfast.telemetry.unblocked import finish_output
 
 if TYPE_CHECKING:

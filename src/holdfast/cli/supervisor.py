@@ -26,54 +26,20 @@ from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from holdfast.cli.changes import Changes
+from holdfast.cli.children import AT_ONCE, HOPELESS, SERVING, ended, signal_all, start_child
 from holdfast.cli.exits import Exit
+from holdfast.core.limits import SHORT_GRACE_SECONDS
 
-VARIABLE: Final = "HOLDFAST_SUPERVISED"
-AT_ONCE: Final = signal.SIGUSR1
 YOUNG_SECONDS: Final = 5.0
 MAX_FAILED_STARTS: Final = 6
 FIRST_BACKOFF_SECONDS: Final = 0.2
 LONGEST_BACKOFF_SECONDS: Final = 5.0
 """Short enough for a service in which job after job kills its worker: good jobs run in between."""
 KILL_SECONDS: Final = 5.0
-RELOAD_GRACE_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.5
-MAX_LINE_BYTES: Final = 1024 * 1024
-
-
-SERVING: Final = b"."
-HOPELESS: Final = b"!"
-"""What it was told to serve is not there any more, or not as it must be: another process would fare no better."""
-
-
-class Supervised(NamedTuple):
-    """What a child knows of its supervisor."""
-
-    parent: int
-    number: int
-    sign: int | None = None
-    """The pipe on which to say that it serves, where somebody listens."""
-
-    def say(self, word: bytes) -> None:
-        """``SERVING``, or why it ends."""
-        if self.sign is not None:
-            # Where the supervisor is gone, that is noticed elsewhere.
-            with suppress(OSError):
-                os.write(self.sign, word)
-
-
-def child_of() -> Supervised | None:
-    """In a child, once: what we start ourselves is not the supervisor's child."""
-    given = os.environ.pop(VARIABLE, "")
-    if not given:
-        return None
-    child = Supervised(*map(int, given.split(":")))
-    if child.sign is not None:
-        os.set_inheritable(child.sign, False)
-    return child
 
 
 @dataclass(slots=True)
@@ -228,15 +194,14 @@ class Supervisor:
             os.close(sign)
 
     async def _start_process(self, number: int, sign: int) -> Process:
-        return await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if self._on_line is not None else None,
-            stderr=subprocess.STDOUT if self._on_line is not None else None,
-            process_group=0,
-            pass_fds=(sign,),
-            limit=MAX_LINE_BYTES,
-            env={**self._environment, VARIABLE: f"{os.getpid()}:{number}:{sign}"},
+        is_heard = self._on_line is not None
+        return await start_child(
+            self._command,
+            number=number,
+            sign=sign,
+            stdout=subprocess.PIPE if is_heard else None,
+            stderr=subprocess.STDOUT if is_heard else None,
+            environment=self._environment,
         )
 
     async def _pass_on(self, child: Process) -> None:
@@ -252,9 +217,7 @@ class Supervisor:
             self._on_line(line.decode("utf-8", "replace").rstrip("\n"))
 
     def _signal(self, number: signal.Signals) -> None:
-        for child in list(self._children.values()):
-            with suppress(ProcessLookupError):
-                child.process.send_signal(number)
+        signal_all([child.process for child in self._children.values()], number)
 
     async def _watch(self) -> None:
         """Restart every child when a file has changed."""
@@ -271,19 +234,7 @@ class Supervisor:
     async def _restart(self) -> None:
         children = [child.process for child in self._children.values()]
         for number in (signal.SIGTERM, AT_ONCE, signal.SIGKILL):
-            for child in children:
-                with suppress(ProcessLookupError):
-                    child.send_signal(number)
+            signal_all(children, number)
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.gather(*(child.wait() for child in children)), RELOAD_GRACE_SECONDS)
+                await asyncio.wait_for(asyncio.gather(*(child.wait() for child in children)), SHORT_GRACE_SECONDS)
                 return
-
-
-def ended(code: int) -> str:
-    """How a process ended, from its return code."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.cli import values
 from holdfast.cli.changes import Changes
+from holdfast.cli.children import HOPELESS, SERVING, Supervised, child_of
 from holdfast.cli.command import Commands, add_command
 from holdfast.cli.database import add_url, checked, patiently
 from holdfast.cli.exits import Exit
 from holdfast.cli.loading import load_app
 from holdfast.cli.loop import run_alone
 from holdfast.cli.signals import Signals, stop_signals
-from holdfast.cli.supervisor import HOPELESS, SERVING, Supervised, Supervisor, child_of
+from holdfast.cli.supervisor import Supervisor
 from holdfast.core import limits
 from holdfast.core.errors import ConfigError, UsageError
 from holdfast.telemetry import TextFormatter, configure

@@ -72,6 +72,8 @@ MAX_TICK_JOBS: Final = 10_000
 DEFAULT_CONCURRENCY: Final = 10
 MAX_CONCURRENCY: Final = 10_000
 DEFAULT_GRACE_SECONDS: Final = 30.0
+SHORT_GRACE_SECONDS: Final = 5.0
+"""The same where somebody waits for it: ``dev``, a reload, a gRPC server."""
 POLL_SECONDS: Final = 5.0
 """How long a worker sleeps at the most when nothing wakes it."""
 TICK_SECONDS: Final = 1.0

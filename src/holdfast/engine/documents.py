@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,13 @@ from holdfast.core.views import view_of
 Data = dict[str, Any]
 
 
-def job_data(job: Job) -> Data:
+def job_data(job: Job, *, attempts: Sequence[Attempt] | None = None) -> Data:
+    """With its attempts where it stands alone; lists leave them out."""
+    data = _job_data(job)
+    return data if attempts is None else {**data, "attempts": [attempt_data(attempt) for attempt in attempts]}
+
+
+def _job_data(job: Job) -> Data:
     return {
         "id": str(job.id),
         "type": job.type,

@@ -22,7 +22,7 @@ from holdfast.core.commands import CancelOutcome, Submit
 from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.failures import PermanentError
 from holdfast.core.job import Job
-from holdfast.core.limits import MAX_TIMEOUT_SECONDS
+from holdfast.core.limits import MAX_TIMEOUT_SECONDS, SHORT_GRACE_SECONDS
 from holdfast.core.ports import Store
 from holdfast.engine.engine import Engine
 from holdfast.rpc import checks, limits
@@ -61,7 +61,6 @@ ANSWER_FRACTION: Final = 0.8
 """Of a method's deadline is how long the database is waited for (D3)."""
 ANSWER_SECONDS: Final = 0.1
 """What ListJobs leaves of its caller's time to say that the database takes longer; a tenth where that is less."""
-WORKER_GRACE_SECONDS: Final = 5.0
 
 Answer = TypeVar("Answer")
 
@@ -119,7 +118,7 @@ class DurableServer:
                 queues=(QUEUE,),
                 # None is claimed ahead of a free slot: it would read RUNNING while it waits.
                 limits={QUEUE: slots},
-                grace_seconds=WORKER_GRACE_SECONDS,
+                grace_seconds=SHORT_GRACE_SECONDS,
                 heartbeat_seconds=limits.HEARTBEAT_INTERVAL_MS / 1000,
             ),
             create_pulse_store=None if is_shared else lambda: create_store(self._url),

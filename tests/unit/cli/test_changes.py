@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from holdfast.cli.changes import Changes
-from holdfast.cli.supervisor import SERVING, VARIABLE, Supervised, child_of, ended
+from holdfast.cli.children import SERVING, VARIABLE, Supervised, child_of, ended
 
 
 def touch(path: Path, time_ns: int) -> None:
