@@ -1,27 +1,30 @@
 """Judges a history: pure, so that every count can be made to go red by a test.
 
-C1. Lost: an acknowledged job that the store does not have; one that it completed without any handler having reached its
-    end under the lease that completed it; a group that was accepted in part.
-C2. Stale write accepted: a result, a failure or a checkpoint that names another lease than the one it was stored under.
-C3. Overlap: by the store's own order, a lease is born while another one of the same job lives, or the times of its
-    attempts overlap.
-C4. Over budget: an attempt with a higher number than the job allows, or more attempts spent than that.
-C5. Not terminal: a job that stands anywhere but among the ended ones after everything was healed and drained.
-C6. Early: a job that was leased before what it waits for had ended. Ghost: a rejected job that is there.
-C7. Duplicated: a handler reached its end more than once. Allowed, and counted by what became of the earlier lease.
-C8. Double: two handlers ran the same job at the same time, and the earlier one could have been stopped (``doubles``).
-C9. A failover takes back what had not reached the standby, the witness's words included: what is left is a beginning of
-    the store's history, and is judged like any other. A lease whose birth was lost was never valid there. Acknowledged
-    jobs that were lost with the primary of an asynchronous standby are counted apart (``forgotten``): those answered
-    after the standby was held back and before it was promoted, and all of a group or none. A synchronous standby
-    excuses nothing.
-C10. Keys: submits with the same key that were answered with different jobs, or of which more than one made its own.
-    A job that a key was answered with and that is not there is lost; one of a key whose transaction was rolled back is
-    a ghost.
-C11. Cancels: a job whose cancel was committed, and that failed instead of being cancelled or completed; one that was
-    cancelled although the cancel was rolled back.
-C12. Overdue: a job that stood past the time by which somebody was bound to move it (``overdue``).
-C13. Examination: what ``holdfast doctor`` finds in the database at the end.
+CHECKER-1. Lost: an acknowledged job that the store does not have; one that it completed without any handler having
+    reached its end under the lease that completed it; a group that was accepted in part.
+CHECKER-2. Stale write accepted: a result, a failure or a checkpoint that names another lease than the one it was stored
+    under.
+CHECKER-3. Overlap: by the store's own order, a lease is born while another one of the same job lives, or the times of
+    its attempts overlap.
+CHECKER-4. Over budget: an attempt with a higher number than the job allows, or more attempts spent than that.
+CHECKER-5. Not terminal: a job that stands anywhere but among the ended ones after everything was healed and drained.
+CHECKER-6. Early: a job that was leased before what it waits for had ended. Ghost: a rejected job that is there.
+CHECKER-7. Duplicated: a handler reached its end more than once. Allowed, and counted by what became of the earlier
+    lease.
+CHECKER-8. Double: two handlers ran the same job at the same time, and the earlier one could have been stopped
+    (``doubles``).
+CHECKER-9. A failover takes back what had not reached the standby, the witness's words included: what is left is a
+    beginning of the store's history, and is judged like any other. A lease whose birth was lost was never valid there.
+    Acknowledged jobs that were lost with the primary of an asynchronous standby are counted apart (``forgotten``):
+    those answered after the standby was held back and before it was promoted, and all of a group or none. A synchronous
+    standby excuses nothing.
+CHECKER-10. Keys: submits with the same key that were answered with different jobs, or of which more than one made its
+    own. A job that a key was answered with and that is not there is lost; one of a key whose transaction was rolled
+    back is a ghost.
+CHECKER-11. Cancels: a job whose cancel was committed, and that failed instead of being cancelled or completed; one that
+    was cancelled although the cancel was rolled back.
+CHECKER-12. Overdue: a job that stood past the time by which somebody was bound to move it (``overdue``).
+CHECKER-13. Examination: what ``holdfast doctor`` finds in the database at the end.
 """
 
 from collections import Counter, defaultdict

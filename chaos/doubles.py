@@ -1,8 +1,8 @@
 """For how long two handlers ran the same job at once, from the ledger's times. Pure.
 
-D1. An attempt ran from its first line in the ledger to its last. One that was killed wrote its last line up to
+DOUBLE-1. An attempt ran from its first line in the ledger to its last. One that was killed wrote its last line up to
     ``WATCHED_SECONDS`` before; that much is not seen.
-D2. Where two attempts of a job overlap, the earlier one should have stopped. It must have, unless it could not:
+DOUBLE-2. Where two attempts of a job overlap, the earlier one should have stopped. It must have, unless it could not:
 
     - it ran in a thread, which can be asked to stop and not made to;
     - it showed no sign of life for longer than a handler may take to stop: its process was stopped, its loop blocked;
@@ -11,7 +11,7 @@ D2. Where two attempts of a job overlap, the earlier one should have stopped. It
     - a caller's transaction held its row, so that its lease could not be extended and ended in the moment it let go.
 
     What could not stop is counted apart.
-D3. An overlap is put down to the fault that began last before the job was started again.
+DOUBLE-3. An overlap is put down to the fault that began last before the job was started again.
 """
 
 from collections import defaultdict

@@ -1,14 +1,15 @@
 """What excuses a job that stands past its bound: all of it is stated here, and faults say here when it begins and ends.
 
-X1. The store cannot be asked, or nobody can write: the server was killed or cannot be reached, connections were ended,
-    a migration has the tables for itself, the disk under the file is full, somebody's transaction has the file. Nobody
-    is late while it lasts, nor for one worker timeout after it: that much the outage rule gives to everybody. The
-    watch itself notices a store that does not answer, and a store's clock that jumped, which looks like a gap to ticks.
-X2. A row that the fault ``held-transaction`` has locked delays its own job, while it is locked. Afterwards the job has
-    the bound of whatever became visible late. No other job is excused.
-X3. A worker that is stopped, stalled, slowed, cut off or told to end is nobody who could claim or tick, and not for as
-    long after it as a statement may hang in a dead connection. The job of a type that no other worker serves waits for
-    it; any other does not. A worker that was killed needs no excuse: its heartbeats end.
+EXCUSE-1. The store cannot be asked, or nobody can write: the server was killed or cannot be reached, connections were
+    ended, a migration has the tables for itself, the disk under the file is full, somebody's transaction has the file.
+    Nobody is late while it lasts, nor for one worker timeout after it: that much the outage rule gives to everybody.
+    The watch itself notices a store that does not answer, and a store's clock that jumped, which looks like a gap to
+    ticks.
+EXCUSE-2. A row that the fault ``held-transaction`` has locked delays its own job, while it is locked. Afterwards the
+    job has the bound of whatever became visible late. No other job is excused.
+EXCUSE-3. A worker that is stopped, stalled, slowed, cut off or told to end is nobody who could claim or tick, and not
+    for as long after it as a statement may hang in a dead connection. The job of a type that no other worker serves
+    waits for it; any other does not. A worker that was killed needs no excuse: its heartbeats end.
 
 A worker that is busy, or runs as many jobs of a queue as it may, is no excuse but a fact of the bound (``overdue``).
 """
@@ -54,12 +55,12 @@ class Excuses:
         self._impaired_until: dict[str, float] = {}
 
     def note_outage(self) -> None:
-        """X1, in a moment that is already over."""
+        """EXCUSE-1, in a moment that is already over."""
         self._away_until = self._monotonic()
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """X1."""
+        """EXCUSE-1."""
         self._away += 1
         try:
             yield
@@ -69,7 +70,7 @@ class Excuses:
 
     @contextmanager
     def locked(self, job_ids: Iterable[UUID]) -> Iterator[None]:
-        """X2."""
+        """EXCUSE-2."""
         ids = list(job_ids)
         self._locked.update(ids)
         try:
@@ -79,7 +80,7 @@ class Excuses:
 
     @contextmanager
     def impaired(self, worker: str) -> Iterator[None]:
-        """X3."""
+        """EXCUSE-3."""
         self._impaired[worker] += 1
         try:
             yield

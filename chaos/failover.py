@@ -1,9 +1,9 @@
 """The primary dies for good and its standby takes over, while everything runs.
 
-F1. The standby is asynchronous and held back: what was committed since then is lost, acknowledged or not. When that was
-    is written down, so that the checker can tell what may be lost from what may not.
-F2. The standby is synchronous: nothing that was acknowledged is lost.
-F3. A strike ends when there is a standby again, a fresh copy of the new primary where the old one was.
+FAILOVER-1. The standby is asynchronous and held back: what was committed since then is lost, acknowledged or not. When
+    that was is written down, so that the checker can tell what may be lost from what may not.
+FAILOVER-2. The standby is synchronous: nothing that was acknowledged is lost.
+FAILOVER-3. A strike ends when there is a standby again, a fresh copy of the new primary where the old one was.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """What handlers did, outside the queue: a file that is only ever appended to, one write a line.
 
-L1. A line is written by one ``write`` to a descriptor with O_APPEND: lines of many processes never mix, and a process
-    that is killed leaves a whole line or none.
-L2. An ``end`` stands before the handler returns: so whatever the store says was completed has one.
-L3. A handler that takes a while says several times a second that it is still at it, and that it stops, however it does:
-    so it is known from when to when it ran, also where it was killed. All processes share one monotonic clock.
+LEDGER-1. A line is written by one ``write`` to a descriptor with O_APPEND: lines of many processes never mix, and a
+    process that is killed leaves a whole line or none.
+LEDGER-2. An ``end`` stands before the handler returns: so whatever the store says was completed has one.
+LEDGER-3. A handler that takes a while says several times a second that it is still at it, and that it stops, however it
+    does: so it is known from when to when it ran, also where it was killed. All processes share one monotonic clock.
 """
 
 import os

@@ -2,9 +2,10 @@
 
 It shares nothing with the code that it watches: what a look contains is read by SQL of its own (``sql/watch_*.sql``).
 
-W1. The clock that counts is the watcher's. A job's time runs from the first look that finds it in need of being moved,
-    so that neither a jump of the store's clock nor a late commit counts against it.
-W2. Who must move what, by when (the bounds that ``core/README.md`` states, scaled), to which MACHINE_SECONDS are added:
+OVERDUE-1. The clock that counts is the watcher's. A job's time runs from the first look that finds it in need of being
+    moved, so that neither a jump of the store's clock nor a late commit counts against it.
+OVERDUE-2. Who must move what, by when (the bounds that ``core/README.md`` states, scaled), to which MACHINE_SECONDS are
+    added:
 
     | the job | is moved by | within |
     | --- | --- | --- |
@@ -16,7 +17,7 @@ W2. Who must move what, by when (the bounds that ``core/README.md`` states, scal
     | RUNNING, its lease over, or its worker silent for the worker timeout | tick | a rest between ticks and a moment |
     | RUNNING, its worker lost or gone from the table | tick | a sweep |
 
-W3. What excuses is stated in ``excuses``. Where nobody is left who could tick or claim, nobody is bound.
+OVERDUE-3. What excuses is stated in ``excuses``. Where nobody is left who could tick or claim, nobody is bound.
 """
 
 from bisect import bisect_left
@@ -134,7 +135,7 @@ class Watch:
         self._last: Look | None = None
         self._began_at = float("nan")
         self._free_from = float("-inf")
-        """Before that nobody is late (X1)."""
+        """Before that nobody is late (EXCUSE-1)."""
         self._debts: dict[UUID, _Debt] = {}
         self._queued: dict[tuple[UUID, int], _Waiting] = {}
         self._early: set[tuple[UUID, int]] = set()

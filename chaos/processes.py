@@ -1,8 +1,8 @@
 """The real programs of a run: workers and a submitter, restarted whenever they end, until the run does.
 
-R1. A process that ends though nobody ended it is a finding, unless it was refused at its start: by a schema that was
-    there when it was started, even if it has gone again since.
-R2. Nothing outlives the run: the system kills a process whose parent is gone.
+PROCESS-1. A process that ends though nobody ended it is a finding, unless it was refused at its start: by a schema that
+    was there when it was started, even if it has gone again since.
+PROCESS-2. Nothing outlives the run: the system kills a process whose parent is gone.
 """
 
 import asyncio

@@ -1,13 +1,13 @@
 """A network that can be made bad: a TCP proxy between one worker and the database.
 
-P1. ``slow``: every piece of data waits, in both directions.
-P2. ``stall``: nothing passes, nothing is closed; what was held back passes afterwards. ``hold_answers``: the same for
-    what the server says; it hears everything.
-P3. ``reset``: every connection ends in a reset, in the middle of whatever it was saying.
-P4. ``cut``: the connections that are open become half open, for good: what is sent into them is swallowed, and neither
-    side is told. New ones work.
-P5. ``lose_claim``: the next claim reaches the server and its answer nobody: the client's side of that connection is
-    reset, and the server carries on. Or the claim reaches it later, when it is let go.
+PROXY-1. ``slow``: every piece of data waits, in both directions.
+PROXY-2. ``stall``: nothing passes, nothing is closed; what was held back passes afterwards. ``hold_answers``: the same
+    for what the server says; it hears everything.
+PROXY-3. ``reset``: every connection ends in a reset, in the middle of whatever it was saying.
+PROXY-4. ``cut``: the connections that are open become half open, for good: what is sent into them is swallowed, and
+    neither side is told. New ones work.
+PROXY-5. ``lose_claim``: the next claim reaches the server and its answer nobody: the client's side of that connection
+    is reset, and the server carries on. Or the claim reaches it later, when it is let go.
 """
 
 import asyncio

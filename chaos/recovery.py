@@ -1,8 +1,8 @@
 """How long jobs waited after their holder had died or could not be reached any more. Pure.
 
-V1. Two times, both from the strike: until the lease was ended, and until the first line in the ledger of an attempt
-    that began after it, under another lease. Between the two the job waits for its turn among all the others.
-V2. A job that its holder ended all the same has no next start, and does not count.
+RECOVERY-1. Two times, both from the strike: until the lease was ended, and until the first line in the ledger of an
+    attempt that began after it, under another lease. Between the two the job waits for its turn among all the others.
+RECOVERY-2. A job that its holder ended all the same has no next start, and does not count.
 """
 
 from collections import defaultdict

@@ -3,11 +3,11 @@
 (* The life of two jobs in the hands of two workers, as core/states.py and *)
 (* core/decisions.py have it.  Job 2 waits for job 1 (AFTER).              *)
 (*                                                                         *)
-(* Every verb of the store is one atomic step (P1).  Around it everything  *)
+(* Every verb of the store is one atomic step (PORT-1).  Around it everything  *)
 (* may go wrong: a worker stops for as long as it likes (no step of its    *)
 (* own is ever due), dies, or never gets an answer; what it said arrives   *)
 (* late, or again.  Tick runs in any number of processes: each of its      *)
-(* parts is a step that anybody may take at any time (P6).                 *)
+(* parts is a step that anybody may take at any time (PORT-6).                 *)
 (*                                                                         *)
 (* Time is what is left of it: each deadline counts down to 0, and Clock   *)
 (* moves them all.  So the clock is bounded, and a run need not end.       *)
@@ -101,7 +101,7 @@ Unborn == [
     state |-> "-", attempt |-> 0, version |-> 0, replays |-> 0, token |-> NoToken, owner |-> Nobody,
     left |-> 0, due |-> 0, life |-> 0, cancel |-> FALSE, endedByParent |-> FALSE, replayedAlone |-> FALSE]
 
-\* D3: out of RUNNING the token is cleared.
+\* DECIDE-3: out of RUNNING the token is cleared.
 LeaveRunning(r, target) ==
     [r EXCEPT !.state = target, !.token = NoToken, !.owner = Nobody, !.left = 0, !.cancel = FALSE]
 
@@ -111,12 +111,12 @@ Release(r) == [r EXCEPT !.state = IF r.due > 0 THEN "DELAYED" ELSE "SCHEDULED"]
 
 EndByParent(r, parentState) == [r EXCEPT !.state = parentState, !.life = 0, !.endedByParent = TRUE]
 
-\* D2: the attempt is counted when it starts; the version grows with every lease.
+\* DECIDE-2: the attempt is counted when it starts; the version grows with every lease.
 Claimed(r, w, token) ==
     [r EXCEPT !.state = "RUNNING", !.attempt = @ + 1, !.version = @ + 1, !.token = token, !.owner = w,
               !.left = LeaseEnd(r)]
 
-\* D2: a hand-back gives the attempt back.
+\* DECIDE-2: a hand-back gives the attempt back.
 HandedBack(r, delay) ==
     IF r.cancel THEN End(r, "CANCELLED")
     ELSE [LeaveRunning(r, IF delay > 0 THEN "DELAYED" ELSE "SCHEDULED") EXCEPT !.attempt = @ - 1, !.due = delay]
@@ -146,7 +146,7 @@ Outcomes(r) ==
     \cup {IF r.cancel THEN <<End(r, "CANCELLED"), "cancel">> ELSE <<End(r, "FAILED"), "permanent failure">>}
     \cup {<<HandedBack(r, delay), IF r.cancel THEN "cancel" ELSE "hand-back">> : delay \in Delays}
 
-\* P2: whoever writes out of RUNNING, or extends, names the pair of job and token that it believes in.
+\* PORT-2: whoever writes out of RUNNING, or extends, names the pair of job and token that it believes in.
 Fence(r, token) == r.state = "RUNNING" /\ r.token = token
 
 \* What the end of a job leaves behind in the same step.
@@ -395,58 +395,58 @@ Spec == Init /\ [][Next]_vars
 -----------------------------------------------------------------------------
 (* What is true of every state *)
 
-S1_OneState == \A j \in Jobs : job[j].state \in {"-"} \cup Live \cup Terminal
+STATE_1_OneState == \A j \in Jobs : job[j].state \in {"-"} \cup Live \cup Terminal
 
-\* I2, D3: a lease, if and only if RUNNING.
-D3_TokenOnlyWhileRunning == \A j \in Jobs :
+\* INVARIANT-2, DECIDE-3: a lease, if and only if RUNNING.
+DECIDE_3_TokenOnlyWhileRunning == \A j \in Jobs :
     /\ (job[j].state = "RUNNING") = (job[j].token # NoToken)
     /\ (job[j].state = "RUNNING") = (job[j].owner # Nobody)
     /\ job[j].cancel => job[j].state = "RUNNING"
 
 \* Of all who believe that they hold a job, the fence lets one through at most.
-M1_OneValidLease == \A j \in Jobs :
+MODEL_1_OneValidLease == \A j \in Jobs :
     Cardinality({w \in Workers : worker[w].phase = "holds" /\ worker[w].job = j /\ Fence(job[j], TokenOf(w))}) <= 1
 
-M2_AttemptsWithinBudget == \A j \in Jobs : job[j].attempt \in 0..MaxAttempts
+MODEL_2_AttemptsWithinBudget == \A j \in Jobs : job[j].attempt \in 0..MaxAttempts
 
-G3_AfterMeansCompleted ==
+DEPEND_3_AfterMeansCompleted ==
     job[Child].state \in {"DELAYED", "SCHEDULED", "RUNNING", "RETRYING"}
         => job[Parent].state = "COMPLETED" \/ job[Child].replayedAlone
 
-G6_NobodyWaitsForNothing == job[Child].state = "PENDING" => job[Parent].state \in Live \/ mark
+DEPEND_6_NobodyWaitsForNothing == job[Child].state = "PENDING" => job[Parent].state \in Live \/ mark
 
 (* What is true of every step *)
 
-S2_OnlyByTheTable == [][
+STATE_2_OnlyByTheTable == [][
     /\ last'.rows \subseteq Table
     /\ \A j \in Jobs : job'[j].state # job[j].state =>
         \E row \in last'.rows : row[2] = job'[j].state /\ (row[1] = job[j].state \/ last'.verb = "submit")]_job
 
-S3_FinalIsFinal == [][\A j \in Jobs :
+STATE_3_FinalIsFinal == [][\A j \in Jobs :
     job[j].state \in Terminal /\ job'[j] # job[j] =>
         \/ last'.verb = "replay" /\ job[j].state \in Replayable
         \/ last'.verb = "clock" /\ job'[j].state = job[j].state]_job
 
-S4_RunningByClaimOnly == [][\A j \in Jobs :
+STATE_4_RunningByClaimOnly == [][\A j \in Jobs :
     job[j].state # "RUNNING" /\ job'[j].state = "RUNNING" => last'.verb = "claim" /\ last'.job = j]_job
 
 IsHandBack == \E row \in last'.rows : row[3] = "hand-back"
 
-D2_AttemptIsCountedAtClaim == [][\A j \in Jobs :
+DECIDE_2_AttemptIsCountedAtClaim == [][\A j \in Jobs :
     /\ job'[j].attempt = job[j].attempt + 1 <=> job[j].state # "RUNNING" /\ job'[j].state = "RUNNING"
     /\ job'[j].attempt < job[j].attempt => last'.verb = "replay" \/ IsHandBack
     /\ IsHandBack /\ last'.job = j => job'[j].attempt = job[j].attempt - 1]_job
 
-D2_VersionOnlyGrows == [][\A j \in Jobs :
+DECIDE_2_VersionOnlyGrows == [][\A j \in Jobs :
     /\ job'[j].version >= job[j].version
     /\ job'[j].state = "RUNNING" /\ job[j].state # "RUNNING" => job'[j].version = job[j].version + 1]_job
 
-D4_OnlyAnAckBeatsACancel == [][\A j \in Jobs :
+DECIDE_4_OnlyAnAckBeatsACancel == [][\A j \in Jobs :
     job[j].cancel /\ job'[j].state # "RUNNING" => job'[j].state \in {"CANCELLED", "COMPLETED"}]_job
 
 \* The token that a settle names is the job's, or nothing changes.  Without naming one, only tick takes a lease away, and
 \* only one that has expired or whose owner is gone.  (A lease ends with its job's lifetime at the latest.)
-P2_StaleTokenChangesNothing == [][
+PORT_2_StaleTokenChangesNothing == [][
     /\ last'.verb \in {"settle", "extend"} /\ store' # store =>
         job[last'.job].state = "RUNNING" /\ job[last'.job].token = last'.token
     /\ \A j \in Jobs : job[j].state = "RUNNING" /\ job'[j].state # "RUNNING" =>
@@ -454,13 +454,13 @@ P2_StaleTokenChangesNothing == [][
         \/ last'.verb = "tick" /\ (job[j].left = 0 \/ job[j].owner = Gone)]_store
 
 \* A settle that was executed, its answer lost, does nothing when it comes again.
-P4_RepeatDoublesNothing == [][\A w \in Workers :
+PORT_4_RepeatDoublesNothing == [][\A w \in Workers :
     worker[w].hasSettled /\ last'.verb = "settle" /\ last'.token = TokenOf(w) => store' = store]_store
 
-M3_NoJobDisappears == [][\A j \in Jobs : job[j].state # "-" => job'[j].state # "-"]_job
+MODEL_3_NoJobDisappears == [][\A j \in Jobs : job[j].state # "-" => job'[j].state # "-"]_job
 
 \* A token is new whenever it is given out; only a repeated claim whose first lease is gone may bring its own again.
-M4_TokenIsNew == [][last'.verb = "claim" /\ last'.rows # {} =>
+MODEL_4_TokenIsNew == [][last'.verb = "claim" /\ last'.rows # {} =>
     LET w == last'.token[1] IN last'.token[2] > worker[w].nonce \/ worker[w].phase = "asks"]_job
 
 \* The rows that runs take, printed once each: check.py wants to see all of the table but what is Unreached.
@@ -491,12 +491,12 @@ WorkersAreFair ==
 TickOnly == Spec /\ TickIsFair
 TickAndWorkers == Spec /\ TickIsFair /\ WorkersAreFair
 
-\* D5: with a lifetime, tick alone ends every job, whatever workers and people do.
-D5_LifetimeEndsAll == \A j \in Jobs : job[j].state # "-" ~> HasEnded(j)
+\* DECIDE-5: with a lifetime, tick alone ends every job, whatever workers and people do.
+DECIDE_5_LifetimeEndsAll == \A j \in Jobs : job[j].state # "-" ~> HasEnded(j)
 
 \* Without one, workers that go on end every job, but for those in a queue that is paused, and unless somebody replays for
 \* ever.
 ReplaysEnd == <>[][\A j \in Jobs : HasEnded(j) => HasEnded(j)']_vars
-M5_EveryJobEnds == ReplaysEnd => \A j \in Jobs : job[j].state # "-" ~> HasEnded(j) \/ paused
+MODEL_5_EveryJobEnds == ReplaysEnd => \A j \in Jobs : job[j].state # "-" ~> HasEnded(j) \/ paused
 
 =============================================================================

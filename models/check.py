@@ -36,17 +36,17 @@ class Mutant:
 
 SMALL = {"Workers": "{w1}", "MaxAttempts": "1", "CanPause": "FALSE"}
 ALL_MUTANTS = (
-    Mutant("Fence", "NoFence", "P2_StaleTokenChangesNothing"),
-    Mutant("Fence", "NoFence", "P4_RepeatDoublesNothing"),
-    Mutant("Fence", "NoFence", "M1_OneValidLease"),
-    Mutant("LeaveRunning", "TokenKept", "D3_TokenOnlyWhileRunning"),
-    Mutant("Claimed", "VersionKept", "D2_VersionOnlyGrows"),
-    Mutant("HandedBack", "HandBackSpends", "D2_AttemptIsCountedAtClaim"),
-    Mutant("Reclaimed", "ReclaimForever", "M2_AttemptsWithinBudget"),
-    Mutant("Reclaimed", "ReclaimForever", "D4_OnlyAnAckBeatsACancel"),
-    Mutant("CanBeReclaimed", "Impatient", "P2_StaleTokenChangesNothing"),
-    Mutant("MarkAfter", "NoMark", "G6_NobodyWaitsForNothing"),
-    Mutant("CanBeReclaimed", "NoReclaim", "M5_EveryJobEnds", "Workers.cfg", SMALL),
+    Mutant("Fence", "NoFence", "PORT_2_StaleTokenChangesNothing"),
+    Mutant("Fence", "NoFence", "PORT_4_RepeatDoublesNothing"),
+    Mutant("Fence", "NoFence", "MODEL_1_OneValidLease"),
+    Mutant("LeaveRunning", "TokenKept", "DECIDE_3_TokenOnlyWhileRunning"),
+    Mutant("Claimed", "VersionKept", "DECIDE_2_VersionOnlyGrows"),
+    Mutant("HandedBack", "HandBackSpends", "DECIDE_2_AttemptIsCountedAtClaim"),
+    Mutant("Reclaimed", "ReclaimForever", "MODEL_2_AttemptsWithinBudget"),
+    Mutant("Reclaimed", "ReclaimForever", "DECIDE_4_OnlyAnAckBeatsACancel"),
+    Mutant("CanBeReclaimed", "Impatient", "PORT_2_StaleTokenChangesNothing"),
+    Mutant("MarkAfter", "NoMark", "DEPEND_6_NobodyWaitsForNothing"),
+    Mutant("CanBeReclaimed", "NoReclaim", "MODEL_5_EveryJobEnds", "Workers.cfg", SMALL),
 )
 
 

@@ -1,10 +1,10 @@
 """Whether anything grew: each figure of the last part of a run beside the part before. Pure.
 
-J1. Both parts are equally long: ten minutes in a full run, else a third of it. What comes before them is the beginning,
-    in which tables and caches fill up.
-J2. A figure is the mean of its samples where it is a size, which goes up and down with every vacuum. It is the median
-    where it is a time, in which one hiccup says nothing.
-J3. A figure that was never sampled in one of the parts does not hold.
+JUDGE-1. Both parts are equally long: ten minutes in a full run, else a third of it. What comes before them is the
+    beginning, in which tables and caches fill up.
+JUDGE-2. A figure is the mean of its samples where it is a size, which goes up and down with every vacuum. It is the
+    median where it is a time, in which one hiccup says nothing.
+JUDGE-3. A figure that was never sampled in one of the parts does not hold.
 """
 
 from collections.abc import Mapping, Sequence

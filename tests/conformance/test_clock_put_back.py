@@ -1,4 +1,4 @@
-"""A clock that ran ahead and was put right keeps nothing from happening: jobs become due, periodic ones fire (K3).
+"""A clock that ran ahead and was put right keeps nothing from happening: jobs become due, periodic ones fire (CRON-3).
 
 Beside the suite because the harness's clock, like time, never goes back.
 """

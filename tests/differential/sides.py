@@ -36,7 +36,7 @@ class Side:
 
 
 class Told:
-    """A store, or the model, as engines and workers tell it things: what is bad input never reaches it (P5)."""
+    """A store, or the model, as engines and workers tell it things: what is bad input never reaches it (PORT-5)."""
 
     def __init__(self, store: Any) -> None:
         self._store = store

@@ -233,7 +233,7 @@ async def test_a_migration_that_lost_its_turn_stops(earlier_url: str, monkeypatc
 async def test_vacuum_is_waited_for_without_keeping_others_waiting(
     earlier_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """M2: a lock such as autovacuum's is held for longer than a table is waited for."""
+    """MIGRATE-2: a lock such as autovacuum's is held for longer than a table is waited for."""
     monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.05)
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'ShareUpdateExclusiveLock'"
     async with connected(earlier_url) as vacuum, connected(earlier_url, lock_timeout="5s") as bystander:

@@ -1,9 +1,9 @@
 """The way from programs without an event loop to the engine: one background thread with a loop and a store of its own.
 
-W1. It starts with the first call and ends with the program; what it was asked before is finished first.
-W2. A fork finds it closed: parent and child each start a new one when they need it. Otherwise a child would inherit
-    connections that are not its own, and locks that SQLite believes are held.
-W3. Called on a thread whose loop is running, it would stand in that loop's way: that is refused, with the remedy.
+PORTAL-1. It starts with the first call and ends with the program; what it was asked before is finished first.
+PORTAL-2. A fork finds it closed: parent and child each start a new one when they need it. Otherwise a child would
+    inherit connections that are not its own, and locks that SQLite believes are held.
+PORTAL-3. Called on a thread whose loop is running, it would stand in that loop's way: that is refused, with the remedy.
 """
 
 import asyncio

@@ -3,8 +3,8 @@
 A store in memory is in one place only, so both sides must meet there. While the app is open, the sync twins run on its
 loop; while it is not, on the caller's thread, one at a time. The store lives as long as the app object.
 
-O1. An app is open on one loop at a time; opening is counted, and the last close closes.
-O2. The sync twins and the async side see the same jobs, on every store.
+RUNTIME-1. An app is open on one loop at a time; opening is counted, and the last close closes.
+RUNTIME-2. The sync twins and the async side see the same jobs, on every store.
 """
 
 import asyncio

@@ -3,9 +3,9 @@
 A payload is one JSON object of parameter names with only what the caller gave: a default belongs to the code that runs.
 Everything is built once a function; what is done for every job is one call of a msgspec decoder.
 
-N1. What ``bind`` accepts, ``decode`` of the same function gives back.
-N2. A payload is decoded strictly: a missing, an unknown and a wrongly typed field are refused, by name.
-N3. JSON has no NaN and no infinity: they are refused, never written as null.
+SIGNATURE-1. What ``bind`` accepts, ``decode`` of the same function gives back.
+SIGNATURE-2. A payload is decoded strictly: a missing, an unknown and a wrongly typed field are refused, by name.
+SIGNATURE-3. JSON has no NaN and no infinity: they are refused, never written as null.
 """
 
 import inspect

@@ -3,8 +3,9 @@
 A workflow is built from calls and other workflows. It has heads (what is made to wait when something is put before it)
 and tails (what is waited for when something is put behind it).
 
-F1. One submit, one transaction: no part of a workflow is ever accepted alone.
-F2. With a key, a repeat finds the whole workflow: its nodes have the keys ``key#0``, ``key#1``, … in the order given.
+WORKFLOW-1. One submit, one transaction: no part of a workflow is ever accepted alone.
+WORKFLOW-2. With a key, a repeat finds the whole workflow: its nodes have the keys ``key#0``, ``key#1``, … in the order
+    given.
 """
 
 import asyncio

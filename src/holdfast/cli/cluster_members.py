@@ -1,9 +1,11 @@
 """The six processes of a design: which there are, and how they are started, watched and stopped.
 
-M1. A cluster is up when every process answers a health check with SERVING; one that dies before that ends the start.
-M2. A process that dies later is reported, and not replaced: what it had in memory is gone, and others would not know.
-M3. They are stopped in the order in which they call each other, so that none calls one that is gone; what is left after
-    the grace is killed. Should this process be killed, each of them sees it, and stops.
+CLUSTER-1. A cluster is up when every process answers a health check with SERVING; one that dies before that ends the
+    start.
+CLUSTER-2. A process that dies later is reported, and not replaced: what it had in memory is gone, and others would not
+    know.
+CLUSTER-3. They are stopped in the order in which they call each other, so that none calls one that is gone; what is
+    left after the grace is killed. Should this process be killed, each of them sees it, and stops.
 """
 
 import asyncio
@@ -107,7 +109,7 @@ class Cluster:
         return ((member, self._processes[member.name].pid) for member in self.members)
 
     async def start(self) -> Exit:
-        """DONE when all of them answer (M1), or when asked to stop meanwhile."""
+        """DONE when all of them answer (CLUSTER-1), or when asked to stop meanwhile."""
         for number, member in enumerate(self.members):
             self._processes[member.name] = await self._spawn(member, number)
         self._watches = [asyncio.create_task(self._watch(member)) for member in self.members]
@@ -140,7 +142,7 @@ class Cluster:
         self._stopping.set()
 
     async def stop(self) -> None:
-        """In order (M3)."""
+        """In order (CLUSTER-3)."""
         self._stopping.set()
         for roles in STOP_ORDER:
             chosen = [

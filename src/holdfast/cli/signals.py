@@ -4,11 +4,12 @@ The first lets the worker finish, the second ends it at once, the third ends the
 and a loop that a handler blocks hears nothing. So a thread counts with it: the interpreter writes each signal to a
 descriptor at the moment it arrives (``signal.set_wakeup_fd``), the thread reads it there and hands it on to the loop.
 
-G1. The second signal ends the process: through the loop, or without it where the loop has not taken it within
+SIGNAL-1. The second signal ends the process: through the loop, or without it where the loop has not taken it within
     ``DEAF_SECONDS`` or has not ended within ``LAST_SECONDS``. What ran is then reclaimed by other workers; children are
     ended by their guard.
-G2. Under a supervisor SIGTERM may come twice for one wish: there a signal of its own says "at once" (``AT_ONCE``).
-G3. SIGHUP is SIGTERM, except where the process was told to ignore it (``nohup``).
+SIGNAL-2. Under a supervisor SIGTERM may come twice for one wish: there a signal of its own says "at once"
+    (``AT_ONCE``).
+SIGNAL-3. SIGHUP is SIGTERM, except where the process was told to ignore it (``nohup``).
 
 Native code that never lets go of the interpreter keeps the thread from running, too: then only SIGKILL is left, which a
 supervisor, systemd and containers send by themselves.

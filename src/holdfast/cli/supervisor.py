@@ -8,13 +8,14 @@ group (systemd, containers) reaches them twice; so to a child SIGTERM means drai
 A child says when it serves, by a byte on a pipe: so a process that cannot start is told from one that a job has killed,
 whatever its exit code.
 
-V1. A child that dies is replaced, and nobody but its place notices; where children die young, ever more slowly, up to
-    ``LONGEST_BACKOFF_SECONDS``.
-V2. All are given up only while none has ever served: when one says that its set-up is wrong (exit code 2), or when
-    every place has failed ``MAX_FAILED_STARTS`` times in a row. Their messages stand above ours. With reload, a place
-    whose child cannot start waits for a file to change. The exception: a child that served and says that its database
-    is gone; another one would make an empty one in its place.
-V3. The first signal lets children drain, the second stops them at once; what runs ``KILL_SECONDS`` later is killed.
+SUPERVISOR-1. A child that dies is replaced, and nobody but its place notices; where children die young, ever more
+    slowly, up to ``LONGEST_BACKOFF_SECONDS``.
+SUPERVISOR-2. All are given up only while none has ever served: when one says that its set-up is wrong (exit code 2), or
+    when every place has failed ``MAX_FAILED_STARTS`` times in a row. Their messages stand above ours. With reload, a
+    place whose child cannot start waits for a file to change. The exception: a child that served and says that its
+    database is gone; another one would make an empty one in its place.
+SUPERVISOR-3. The first signal lets children drain, the second stops them at once; what runs ``KILL_SECONDS`` later is
+    killed.
 """
 
 import asyncio
@@ -99,7 +100,7 @@ class Supervisor:
         return self._code if self._code is not None else max(codes, default=0)
 
     def stop(self) -> None:
-        """Drain; called again: at once, and before long by force (V3)."""
+        """Drain; called again: at once, and before long by force (SUPERVISOR-3)."""
         self._stops += 1
         self._stopping.set()
         self._changed.set()

@@ -4,8 +4,8 @@ A submit is a PRODUCER span. Its context travels with the jobs as the tag ``trac
 W3C's form, so that any worker on any machine goes on from it: each attempt is a CONSUMER span below it, current while
 the handler runs. Children that an attempt spawns carry the attempt's own context on.
 
-OT1. A tag that the caller gave is never replaced, and a job never refused for ours: without room it is left out.
-OT2. Tracing never fails a submit or an attempt.
+OTEL-1. A tag that the caller gave is never replaced, and a job never refused for ours: without room it is left out.
+OTEL-2. Tracing never fails a submit or an attempt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -115,7 +115,7 @@ def _execute_attributes(context: Context) -> dict[str, AttributeValue]:
 
 
 def _send_along(jobs: Sequence[NewJob]) -> None:
-    """Give the jobs the current span's context (OT1)."""
+    """Give the jobs the current span's context (OTEL-1)."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     short = {name: value for name, value in carrier.items() if len(value) <= limits.MAX_TAG_CHARACTERS}

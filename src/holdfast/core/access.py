@@ -4,11 +4,11 @@ How it works: a secret reads ``hf_<id>_<32 random bytes>``, both parts in URL-sa
 random part proves that the caller holds it. A store keeps the SHA-256 of the random part and nothing else of it. A fast
 hash is enough, because there is nothing to guess: 256 random bits are not a password.
 
-A1. A secret is seen once, by whoever made the key. No store, log or list has it, or could work it out.
-A2. Who has not proved to hold a key learns nothing of it: an unknown ID and a wrong secret are the same refusal.
-A3. Digests are compared in constant time, also where there is no key to compare with.
-A4. A key that was revoked stays revoked, since the first time. One that has expired is as good as none, from that very
-    moment of the store's clock.
+ACCESS-1. A secret is seen once, by whoever made the key. No store, log or list has it, or could work it out.
+ACCESS-2. Who has not proved to hold a key learns nothing of it: an unknown ID and a wrong secret are the same refusal.
+ACCESS-3. Digests are compared in constant time, also where there is no key to compare with.
+ACCESS-4. A key that was revoked stays revoked, since the first time. One that has expired is as good as none, from that
+    very moment of the store's clock.
 """
 
 import base64
@@ -136,7 +136,7 @@ def digest_of(random_bytes: bytes) -> bytes:
 
 
 def require_access(presented: Presented, stored: StoredKey | None, *, scope: Scope) -> ApiKey:
-    """The key, if it is good for that; KeyRefused or ScopeMissing (A2, A3)."""
+    """The key, if it is good for that; KeyRefused or ScopeMissing (ACCESS-2, ACCESS-3)."""
     expected = _NOBODYS_DIGEST if stored is None else stored.digest
     is_proved = hmac.compare_digest(presented.digest, expected)
     if stored is None or not is_proved:

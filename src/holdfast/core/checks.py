@@ -1,4 +1,4 @@
-"""Bad input, found before a store is asked: by the engine, once (P5).
+"""Bad input, found before a store is asked: by the engine, once (PORT-5).
 
 Each check yields faults that name the field, what is wrong and the limit; a batch collects the faults of all its
 items and is refused as a whole. What needs the database (does the dependency exist, has the key another payload, is

@@ -1,8 +1,9 @@
 """When the slot of a periodic job may fire. What a slot is, the calendar says (``engine/cron.py``).
 
-K1. A slot of a name fires once, however many ask and however often.
-K2. A slot fires only if it is newer than every slot of its name that has come: of missed slots only the newest counts.
-K3. A slot in the future is refused. One that is there all the same (the clock was wrong, and has been put right)
+CRON-1. A slot of a name fires once, however many ask and however often.
+CRON-2. A slot fires only if it is newer than every slot of its name that has come: of missed slots only the newest
+    counts.
+CRON-3. A slot in the future is refused. One that is there all the same (the clock was wrong, and has been put right)
     stands in nobody's way but its own.
 """
 

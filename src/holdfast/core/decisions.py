@@ -5,12 +5,12 @@ a plain ``settle`` for whole batches at once; the differential test holds them t
 
 Invariants (tests cite them by number):
 
-D1. Every change of state is a row of the transition table.
-D2. ``attempt`` is counted when it starts, at claim; a hand-back gives it back, the lease version never goes back.
-D3. Out of RUNNING the token is cleared, so whoever held it is refused from then on.
-D4. Once a cancel was requested, only an ack ends the job otherwise than in CANCELLED.
-D5. A lifetime ends every state that is not terminal.
-D6. A spent attempt leaves an Attempt behind, linked to the one before; success and hand-back leave none.
+DECIDE-1. Every change of state is a row of the transition table.
+DECIDE-2. ``attempt`` is counted when it starts, at claim; a hand-back gives it back, the lease version never goes back.
+DECIDE-3. Out of RUNNING the token is cleared, so whoever held it is refused from then on.
+DECIDE-4. Once a cancel was requested, only an ack ends the job otherwise than in CANCELLED.
+DECIDE-5. A lifetime ends every state that is not terminal.
+DECIDE-6. A spent attempt leaves an Attempt behind, linked to the one before; success and hand-back leave none.
 """
 
 from dataclasses import dataclass, replace
@@ -215,7 +215,7 @@ def cancel(record: Record, *, now: datetime) -> Record:
 
 
 def end_lifetime(record: Record, *, now: datetime) -> Decision:
-    """Whatever it is doing (D5); a running handler's token is void from here on."""
+    """Whatever it is doing (DECIDE-5); a running handler's token is void from here on."""
     if record.state is not State.RUNNING:
         return Decision(_end(record, State.DEAD_LETTER, Trigger.LIFETIME, now=now, failure=LIFETIME_OVER))
     if record.cancel_requested:
@@ -276,7 +276,7 @@ def _end_attempt(
 def _end(record: Record, target: State, trigger: Trigger, *, now: datetime, **changes: Any) -> Record:
     owner = record.owner
     ended = _leave_running(record, target, trigger, now=now, due_at=None, completed_at=now, **changes)
-    # Who ran it last stays known after the end; the lease itself does not (D3).
+    # Who ran it last stays known after the end; the lease itself does not (DECIDE-3).
     return replace(ended, owner=owner)
 
 

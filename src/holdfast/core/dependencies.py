@@ -2,12 +2,13 @@
 
 Invariants (tests cite them by number):
 
-G1. The graph is acyclic: only jobs of one submission can name each other, and a cycle among them is refused.
-G2. A chain is at most 100 deep, a job waits for at most 1000 others, and every one of them exists at submit.
-G3. AFTER, CHAIN, FAN_OUT and FAN_IN need COMPLETED; any other end of one of them ends the dependent in the same way.
-G4. AFTER_ANY is met by the first end of any kind, and never ends its dependent.
-G5. Several kinds on one job must all hold.
-G6. An edge is open until what it asks for has happened; a PENDING job is released when it has no open edge.
+DEPEND-1. The graph is acyclic: only jobs of one submission can name each other, and a cycle among them is refused.
+DEPEND-2. A chain is at most 100 deep, a job waits for at most 1000 others, and every one of them exists at submit.
+DEPEND-3. AFTER, CHAIN, FAN_OUT and FAN_IN need COMPLETED; any other end of one of them ends the dependent in the same
+    way.
+DEPEND-4. AFTER_ANY is met by the first end of any kind, and never ends its dependent.
+DEPEND-5. Several kinds on one job must all hold.
+DEPEND-6. An edge is open until what it asks for has happened; a PENDING job is released when it has no open edge.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ class Verdict:
 
 
 def judge(parents: Sequence[tuple[DependencyKind, "Record"]]) -> Verdict:
-    """Apply G3 to G5 to a job that is about to wait: at submit, or when it comes back with its dependency."""
+    """Apply DEPEND-3 to DEPEND-5 to a job that is to wait: at submit, or when it comes back with its dependency."""
     needed = [parent for kind, parent in parents if kind is not DependencyKind.AFTER_ANY]
     alternatives = [parent for kind, parent in parents if kind is DependencyKind.AFTER_ANY]
     open_parents = {parent.seq for parent in needed if not parent.state.is_terminal}
@@ -68,12 +69,12 @@ def judge(parents: Sequence[tuple[DependencyKind, "Record"]]) -> Verdict:
 
 
 def ends_dependent(kind: DependencyKind, parent_state: State) -> bool:
-    """Whether this end of a dependency ends the dependent (G3, G4)."""
+    """Whether this end of a dependency ends the dependent (DEPEND-3, DEPEND-4)."""
     return kind is not DependencyKind.AFTER_ANY and parent_state is not State.COMPLETED
 
 
 def order(jobs: Mapping[UUID, Iterable[Dependency]]) -> tuple[list[UUID], list[UUID]]:
-    """Dependencies first. The second list holds the jobs that lie on, or behind, a cycle (G1)."""
+    """Dependencies first. The second list holds the jobs that lie on, or behind, a cycle (DEPEND-1)."""
     open_parents = {job: {d.job_id for d in waits_for if d.job_id in jobs} for job, waits_for in jobs.items()}
     children: dict[UUID, list[UUID]] = {job: [] for job in jobs}
     for job, parents in open_parents.items():
@@ -95,7 +96,7 @@ def order(jobs: Mapping[UUID, Iterable[Dependency]]) -> tuple[list[UUID], list[U
 
 
 def shape_faults(index: int, job_id: UUID, waits_for: Sequence[Dependency]) -> Iterable[Fault]:
-    """What can be said of one job's dependencies without knowing any other job (G1, G2)."""
+    """What can be said of one job's dependencies without knowing any other job (DEPEND-1, DEPEND-2)."""
     if not are_dependencies(waits_for):
         yield Fault(item=index, field="dependencies", problem="are not a tuple of Dependency")
         return

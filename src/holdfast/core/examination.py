@@ -3,10 +3,10 @@
 A store counts and names what breaks a rule (``Found``); the words are here, so that they are the same for every store.
 What "overdue" means is said in ``liveness``.
 
-X1. What is merely under way is never found: whatever must agree is read in one snapshot, and what has a time by which
-    it must have moved is found only if it is still there at a second look.
-X2. A repair looks again under the locks that the verbs take, and changes only what is still wrong: it is safe beside
-    running workers, and a second one finds nothing to do.
+EXAMINE-1. What is merely under way is never found: whatever must agree is read in one snapshot, and what has a time by
+    which it must have moved is found only if it is still there at a second look.
+EXAMINE-2. A repair looks again under the locks that the verbs take, and changes only what is still wrong: it is safe
+    beside running workers, and a second one finds nothing to do.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,14 +7,14 @@ Times are those that are written in the rows. A transaction may be committed lon
 in a row says when. So a job that is overdue at one look may just have come to light; one that is still overdue a minute
 later is stuck. Whoever looks at a live database looks twice.
 
-V1. Every job that is not terminal has a bound: its lifetime, if nothing else.
-V2. A PENDING job whose dependency has ended is told of it by whoever consumes the mark. Without a mark nobody is bound
-    to: then it is overdue from that end on; and one that waits for nothing, since it came to stand so.
-V3. DELAYED and RETRYING end within a second of their time where they were committed by then, else within a minute of
-    the commit.
-V4. SCHEDULED has a bound only while claims pass it by: with nobody to serve it, behind others or in a paused queue it
-    may wait as long as its lifetime allows.
-V5. RUNNING is found from its lease, whatever became of its worker's row.
+LIVENESS-1. Every job that is not terminal has a bound: its lifetime, if nothing else.
+LIVENESS-2. A PENDING job whose dependency has ended is told of it by whoever consumes the mark. Without a mark nobody
+    is bound to: then it is overdue from that end on; and one that waits for nothing, since it came to stand so.
+LIVENESS-3. DELAYED and RETRYING end within a second of their time where they were committed by then, else within a
+    minute of the commit.
+LIVENESS-4. SCHEDULED has a bound only while claims pass it by: with nobody to serve it, behind others or in a paused
+    queue it may wait as long as its lifetime allows.
+LIVENESS-5. RUNNING is found from its lease, whatever became of its worker's row.
 """
 
 from dataclasses import dataclass

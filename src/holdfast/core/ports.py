@@ -2,18 +2,18 @@
 
 A store is the truth. Its numbered promises, which the conformance suite in ``holdfast.testing`` cites:
 
-P1. Every verb is one atomic step (or, item by item, several independent ones) and durable when it returns.
-P2. Every write out of RUNNING, and extend and report, names the lease token it believes in; a stale one changes
+PORT-1. Every verb is one atomic step (or, item by item, several independent ones) and durable when it returns.
+PORT-2. Every write out of RUNNING, and extend and report, names the lease token it believes in; a stale one changes
     nothing.
-P3. Timestamps are the store's own clock, UTC, read once a transaction.
-P4. Every verb may be repeated after ``Unavailable``: it loses nothing and doubles nothing.
-P5. A store is told only what ``core/checks`` lets through: the engine checks what front doors say, and ``engine/work``
-    what workers say. What only the data can tell (an unknown dependency, a key with another payload) the store refuses
-    before anything is written, in the same words as every other.
-P6. tick may run in any number of processes at once.
-P7. A job or key that somebody else's open transaction holds delays what needs it, and nothing else. A verb that answers
-    item by item answers such an item with Unavailable and goes on with the others. cancel and replay deal with the
-    others, then raise Unavailable, which names it.
+PORT-3. Timestamps are the store's own clock, UTC, read once a transaction.
+PORT-4. Every verb may be repeated after ``Unavailable``: it loses nothing and doubles nothing.
+PORT-5. A store is told only what ``core/checks`` lets through: the engine checks what front doors say, and
+    ``engine/work`` what workers say. What only the data can tell (an unknown dependency, a key with another payload)
+    the store refuses before anything is written, in the same words as every other.
+PORT-6. tick may run in any number of processes at once.
+PORT-7. A job or key that somebody else's open transaction holds delays what needs it, and nothing else. A verb that
+    answers item by item answers such an item with Unavailable and goes on with the others. cancel and replay deal with
+    the others, then raise Unavailable, which names it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -56,13 +56,13 @@ from holdfast.core.liveness import DEFAULT_TIMING, Timing
 
 
 class Clock(Protocol):
-    """Given to a store only by tests: without one, a store reads its own clock (P3)."""
+    """Given to a store only by tests: without one, a store reads its own clock (PORT-3)."""
 
     def now(self) -> datetime: ...
 
 
 class Registry(Protocol):
-    """API keys, in the same database as the jobs (A1 to A4 in ``core/access``)."""
+    """API keys, in the same database as the jobs (ACCESS-1 to ACCESS-4)."""
 
     async def add_key(self, new: NewKey) -> ApiKey:
         """Keep a key; who repeats it finds it as it is by now. KeyConflict where the ID belongs to another one."""
@@ -145,7 +145,7 @@ class Store(Registry, Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
-        """Say how attempts ended. A stale lease is answered with StaleLease and never fails its neighbours (and P7)."""
+        """Say how attempts ended. A stale lease is answered with StaleLease and never fails its neighbours (PORT-7)."""
         ...
 
     async def extend(self, leases: Sequence[Lease]) -> list[ExtendAnswer]: ...
@@ -163,7 +163,7 @@ class Store(Registry, Protocol):
         ...
 
     async def fire(self, fires: Sequence[Fire]) -> list[FireAnswer]:
-        """Accept the jobs of slots that have come, each slot once however many ask (K1 to K3 in ``core/cron``).
+        """Accept the jobs of slots that have come, each slot once however many ask (CRON-1 to CRON-3).
 
         A refused job leaves its slot to be fired, and never fails its neighbours.
         """
@@ -212,7 +212,7 @@ class Store(Registry, Protocol):
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer: ...
 
     async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
-        """Prove, until cancelled, that a registered worker's process lives (Z1, Z2 in ``core/presence``).
+        """Prove, until cancelled, that a registered worker's process lives (PRESENCE-1, PRESENCE-2).
 
         With ``tick``, the leases of workers whose process has died are reclaimed meanwhile, in batches of that size.
         Where the store has no such proof it returns at once; then silence is the rule, for this worker and by it.
@@ -224,7 +224,7 @@ class Store(Registry, Protocol):
         ...
 
     async def examine(self, examination: Examination) -> Examined:
-        """Which rules the data breaks, all of it seen at one moment (X1 in ``core/examination``)."""
+        """Which rules the data breaks, all of it seen at one moment (EXAMINE-1)."""
         ...
 
     async def find_overdue(self, timing: Timing = DEFAULT_TIMING) -> Look:
@@ -232,7 +232,7 @@ class Store(Registry, Protocol):
         ...
 
     async def repair(self, code: Code, examination: Examination, *, seqs: Collection[int] = ()) -> None:
-        """Put right what an examination finds under this code, as far as nobody holds it (X2).
+        """Put right what an examination finds under this code, as far as nobody holds it (EXAMINE-2).
 
         What time does is tick's; only OVERDUE_SCHEDULED takes ``seqs``: jobs that claims pass by get a new place.
         """
@@ -242,16 +242,16 @@ class Store(Registry, Protocol):
 class Delivery(Protocol):
     """How a worker hears of work. It carries hints and decides nothing: the store says what may be claimed.
 
-    DL1. A hint is advice. One that is lost, late, early, given twice, meant for somebody else or made up costs time and
-         nothing else. So a delivery may forget everything at any instant.
-    DL2. ``receive`` gives out jobs for at most ``limit`` slots, of each queue at most its room, and comes back within
-         ``timeout_seconds``, with nothing if there is nothing. Cancelled, it has given out nothing.
-    DL3. A hint with a receipt is held for its worker until it is finished or released. If neither happens, because the
-         delivery was closed or its process died, it is given out again.
-    DL4. A worker finishes a hint once the store has the outcome of every job that it claimed by it, or has said that
-         there is nothing to claim. It releases a hint of which a job could not be claimed yet, or not here. Both may be
-         repeated, and may come too late.
-    DL5. Where the delivery is away, its methods raise Unavailable, and may be called again.
+    DELIVERY-1. A hint is advice. One that is lost, late, early, given twice, meant for somebody else or made up costs
+        time and nothing else. So a delivery may forget everything at any instant.
+    DELIVERY-2. ``receive`` gives out jobs for at most ``limit`` slots, of each queue at most its room, and comes back
+        within ``timeout_seconds``, with nothing if there is nothing. Cancelled, it has given out nothing.
+    DELIVERY-3. A hint with a receipt is held for its worker until it is finished or released. If neither happens,
+        because the delivery was closed or its process died, it is given out again.
+    DELIVERY-4. A worker finishes a hint once the store has the outcome of every job that it claimed by it, or has said
+        that there is nothing to claim. It releases a hint of which a job could not be claimed yet, or not here. Both
+        may be repeated, and may come too late.
+    DELIVERY-5. Where the delivery is away, its methods raise Unavailable, and may be called again.
     """
 
     @property
@@ -275,8 +275,8 @@ class Delivery(Protocol):
 class LogStore(Protocol):
     """Execution logs: what handlers said, an object an attempt, outside the database.
 
-    L1. A log is never the truth: its loss changes no job.
-    L2. Logs are found by the job's ID and the day it was created, so that retention can drop whole days.
+    LOGSTORE-1. A log is never the truth: its loss changes no job.
+    LOGSTORE-2. Logs are found by the job's ID and the day it was created, so that retention can drop whole days.
     """
 
     async def open(self) -> None:

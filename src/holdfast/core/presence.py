@@ -8,9 +8,10 @@ time. A process that cannot prove itself again stops its handlers before that (`
 Where there is no proof, or death cannot be told from a network that is down, silence for the whole worker timeout is
 the rule.
 
-Z1. Only a proof that was away at every look of one watcher, for the whole time, makes its worker dead.
-Z2. A watcher that did not look for that long, or whose own session was broken, begins again. After a broken session it
-    waits for a worker timeout first, because what broke it has most likely broken the others' proofs as well.
+PRESENCE-1. Only a proof that was away at every look of one watcher, for the whole time, makes its worker dead.
+PRESENCE-2. A watcher that did not look for that long, or whose own session was broken, begins again. After a broken
+    session it waits for a worker timeout first, because what broke it has most likely broken the others' proofs as
+    well.
 """
 
 import math

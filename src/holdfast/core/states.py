@@ -2,10 +2,10 @@
 
 Invariants (tests cite them by number):
 
-S1. A job is in exactly one state.
-S2. A state changes only along a row of ``TRANSITIONS``, for the trigger named there.
-S3. COMPLETED and CANCELLED are never left; FAILED and DEAD_LETTER only by replay.
-S4. RUNNING is entered only by claim.
+STATE-1. A job is in exactly one state.
+STATE-2. A state changes only along a row of ``TRANSITIONS``, for the trigger named there.
+STATE-3. COMPLETED and CANCELLED are never left; FAILED and DEAD_LETTER only by replay.
+STATE-4. RUNNING is entered only by claim.
 """
 
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def is_allowed(source: State | None, target: State, trigger: Trigger) -> bool:
 
 
 def require_transition(job_id: UUID, source: State | None, target: State, trigger: Trigger) -> None:
-    """Raise InvalidTransition unless the table has this row (S2)."""
+    """Raise InvalidTransition unless the table has this row (STATE-2)."""
     if (source, target, trigger) not in _ALLOWED:
         raise InvalidTransition(job_id=job_id, source=source, target=target, trigger=trigger)
 

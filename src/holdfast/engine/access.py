@@ -3,8 +3,8 @@
 What a crash leaves: before the commit nothing; after it, and before the answer was shown, a key whose secret nobody
 has. It opens nothing, stands in the list, and can be revoked.
 
-E6. A secret leaves this module once, as the answer of ``create``.
-E7. A check asks the store every time: a key that was revoked lets nobody in from the next request on.
+APIKEY-1. A secret leaves this module once, as the answer of ``create``.
+APIKEY-2. A check asks the store every time: a key that was revoked lets nobody in from the next request on.
 """
 
 import secrets

@@ -2,13 +2,13 @@
 
 How it works: a slot is a moment of the calendar. Every worker looks at the store's clock and at the newest slot of each
 name that was fired, and fires the latest slot that has come if it is newer. The store lets one of them succeed
-(``core/cron.py``: K1 to K3), in the transaction that accepts the job.
+(``core/cron.py``: CRON-1 to CRON-3), in the transaction that accepts the job.
 
-E3. Each slot fires once, however many schedulers run. Of the slots that nobody was there for, the newest fires, once,
-    as soon as somebody is.
-E4. A name that was never seen is anchored at its latest slot, without a job: its first job is that of the next slot.
-    A changed expression needs nothing: its latest slot fires if it is newer than the last one fired.
-E5. What one entry does wrong is logged, once a slot, and keeps no other from firing.
+SCHEDULER-1. Each slot fires once, however many schedulers run. Of the slots that nobody was there for, the newest
+    fires, once, as soon as somebody is.
+SCHEDULER-2. A name that was never seen is anchored at its latest slot, without a job: its first job is that of the next
+    slot. A changed expression needs nothing: its latest slot fires if it is newer than the last one fired.
+SCHEDULER-3. What one entry does wrong is logged, once a slot, and keeps no other from firing.
 
 Where clocks are put forward or back, slots are those of Debian's cron. An expression with a fixed minute and hour
 (``30 2 * * *``) fires once on every day: in the hour that is skipped, as soon as it is over (03:00); in the hour that

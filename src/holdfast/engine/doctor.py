@@ -1,7 +1,7 @@
 """Examine a store, look twice at what time should have moved, and repair what can be repaired.
 
 A job that is past its bound may just have come to light: its transaction was committed late. Where it still stands the
-same a minute after it was first seen, nobody will move it (X1 in ``core/examination``, and ``core/liveness``).
+same a minute after it was first seen, nobody will move it (EXAMINE-1, and ``core/liveness``).
 """
 
 import asyncio

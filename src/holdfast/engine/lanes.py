@@ -4,8 +4,8 @@ While one call is at the database the program can make the next. But two calls o
 one of ten: where there is nothing to overlap, because others need the processors, one at a time is faster. What is the
 case depends on the machine and on what else runs there, so it is tried out, while there is no pause.
 
-L1. With a pause it begins again, with all lanes: a long call then holds up nobody.
-L2. The more often the other way was no better, the less often it is tried.
+LANE-1. With a pause it begins again, with all lanes: a long call then holds up nobody.
+LANE-2. The more often the other way was no better, the less often it is tried.
 """
 
 import time
@@ -36,7 +36,7 @@ class Lanes:
             self._compare(self._submits / max(self._clock() - self._started_at, 1e-9))
 
     def note_pause(self) -> None:
-        """Nobody waited (L1)."""
+        """Nobody waited (LANE-1)."""
         self._usual = self._most
         self._usual_calls = FIRST_CALLS
         self._start(self._usual)

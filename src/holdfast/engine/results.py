@@ -1,9 +1,10 @@
 """Waiting for jobs to end: one reader for all who wait on a loop.
 
-R1. Jobs whose time to look has come are read together, in one call.
-R2. A job is looked at at once, again after a few milliseconds, then less and less often, at least four times a second.
-R3. Nobody waits: nothing runs, no timer and no task.
-R4. A store that is away for a while delays an answer and does not replace it.
+RESULT-1. Jobs whose time to look has come are read together, in one call.
+RESULT-2. A job is looked at at once, again after a few milliseconds, then less and less often, at least four times a
+    second.
+RESULT-3. Nobody waits: nothing runs, no timer and no task.
+RESULT-4. A store that is away for a while delays an answer and does not replace it.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ READ_JOBS: Final = 1000
 
 
 def pauses() -> Iterator[float]:
-    """Between the looks at one job, for ever (R2)."""
+    """Between the looks at one job, for ever (RESULT-2)."""
     seconds = FIRST_SECONDS
     while True:
         yield seconds

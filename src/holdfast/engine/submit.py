@@ -8,9 +8,9 @@ Where several can write at once (``submit_lanes`` of the store), a submit with a
 for somebody's transaction. Those share calls with each other only, beside the lanes; what the store answers with
 Unavailable by itself is kept apart, and tried again until its caller gives up.
 
-E1. A submit returns only after the commit that accepted it, or raises.
-E2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else. Nor does one
-    that waits for a key or a job that somebody holds.
+SUBMIT-1. A submit returns only after the commit that accepted it, or raises.
+SUBMIT-2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else. Nor
+    does one that waits for a key or a job that somebody holds.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class Submitter:
 
     def _wait_for_answer(self, submit: Submit) -> _Waiting:
         loop = asyncio.get_running_loop()
-        # To count them is to have them all made: what goes wrong with that is this caller's own affair (E2).
+        # To count them is to have them all made: what goes wrong with that is this caller's own affair (SUBMIT-2).
         jobs = len(submit.jobs)
         one = _Waiting(submit, jobs, loop.create_future(), loop.time() + self._timeout_seconds)
         self._unanswered.append(one)
@@ -121,7 +121,7 @@ class Submitter:
             sender.add_done_callback(self._senders.discard)
 
     async def _send(self) -> None:
-        # A task of its own, so that a caller's cancellation never ends a commit that others share (E2).
+        # A task of its own, so that a caller's cancellation never ends a commit that others share (SUBMIT-2).
         try:
             while len(self._senders) <= self._lanes.count and (batch := self._take_batch()):
                 self._use_lanes()

@@ -1,9 +1,9 @@
 """What workers tell a store, checked first: their settings, and what handlers and middleware said.
 
 A worker speaks to its store claim by claim; of the verbs that take what somebody said, it uses these functions and not
-the store's own. So stores are told nothing that ``core/checks.py`` refuses (P5).
+the store's own. So stores are told nothing that ``core/checks.py`` refuses (PORT-5).
 
-E8. What is refused of one item disturbs no other: ``settle`` and ``fire`` answer item by item.
+WORK-1. What is refused of one item disturbs no other: ``settle`` and ``fire`` answer item by item.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,9 +3,9 @@
 An attempt's log is the object ``<day>/<job>/<attempt>-<attempt ID>.jsonl``, where the day is the one, in UTC, on which
 the job was created. It may be used from any number of loops and threads at once: the library's work is done elsewhere.
 
-O1. A write replaces the object as a whole; a reader sees the old or the new one, never a part.
-O2. Nothing here blocks the loop.
-O3. What is not ours in the same place (other names, other days) is neither read nor removed.
+OBJECT-1. A write replaces the object as a whole; a reader sees the old or the new one, never a part.
+OBJECT-2. Nothing here blocks the loop.
+OBJECT-3. What is not ours in the same place (other names, other days) is neither read nor removed.
 """
 
 import asyncio

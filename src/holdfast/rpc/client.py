@@ -1,11 +1,12 @@
 """The client of the public API, for any of its servers.
 
-C1. Every call has its method's deadline; one that is tried again has it again.
-C2. Tried again is only what may help (UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED) and cannot do harm: every
-    method but a SubmitJob without a key, which might make a second job.
-C3. With several targets, which are the nodes of Design B in their order, a submit goes to each of them in turn, and
-    what is about one job to the node that owns it. A submit that is tried again goes to the next node.
-C4. What a server would not do reaches the caller as grpc.aio.AioRpcError, with the code and the words of the server.
+CLIENT-1. Every call has its method's deadline; one that is tried again has it again.
+CLIENT-2. Tried again is only what may help (UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED) and cannot do harm:
+    every method but a SubmitJob without a key, which might make a second job.
+CLIENT-3. With several targets, which are the nodes of Design B in their order, a submit goes to each of them in turn,
+    and what is about one job to the node that owns it. A submit that is tried again goes to the next node.
+CLIENT-4. What a server would not do reaches the caller as grpc.aio.AioRpcError, with the code and the words of the
+    server.
 """
 
 import asyncio

@@ -4,11 +4,13 @@ How it works: a submit goes through the engine, where callers that come together
 of our own in the same process does the work; everything else is a read of the store. Nothing is kept here: the server
 may be killed at any instant, and several of them may work on one database.
 
-D1. SubmitJob answers after the commit. What it has accepted survives every crash.
-D2. The same key with the same spec is the same job, for as long as the engine keeps keys (24 h), across restarts.
-D3. A database that does not answer is UNAVAILABLE before the default deadline of the method has passed; ListJobs, which
-    may have much to read, has until shortly before the deadline of the call.
-D4. A cancel reaches a job that runs in this process at once, and one that runs in another with its next heartbeat.
+DURABLE-1. SubmitJob answers after the commit. What it has accepted survives every crash.
+DURABLE-2. The same key with the same spec is the same job, for as long as the engine keeps keys (24 h), across
+    restarts.
+DURABLE-3. A database that does not answer is UNAVAILABLE before the default deadline of the method has passed;
+    ListJobs, which may have much to read, has until shortly before the deadline of the call.
+DURABLE-4. A cancel reaches a job that runs in this process at once, and one that runs in another with its next
+    heartbeat.
 """
 
 import asyncio
@@ -58,7 +60,7 @@ from holdfast.worker.worker import Worker
 LOG: Final = logging.getLogger("holdfast.rpc")
 NAME: Final = "durable"
 ANSWER_FRACTION: Final = 0.8
-"""Of a method's deadline is how long the database is waited for (D3)."""
+"""Of a method's deadline is how long the database is waited for (DURABLE-3)."""
 ANSWER_SECONDS: Final = 0.1
 """What ListJobs leaves of its caller's time to say that the database takes longer; a tenth where that is less."""
 

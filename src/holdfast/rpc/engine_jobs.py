@@ -3,9 +3,10 @@
 Every v1 job has the engine's type ``taskqueue.v1``, so that keys have one scope, and a queue of that name, so that no
 worker of an app meets it. Its payload is the spec; the job type and the labels are tags, too. Pure.
 
-M1. A job of another type is none of this API's.
-M2. A job that a worker has had in hand reads RUNNING until it is terminal, also where the engine has put it back.
-M3. A terminal job has an envelope: a checksum always, and a summary that says how it ended.
+ENGINEJOB-1. A job of another type is none of this API's.
+ENGINEJOB-2. A job that a worker has had in hand reads RUNNING until it is terminal, also where the engine has put it
+    back.
+ENGINEJOB-3. A terminal job has an envelope: a checksum always, and a summary that says how it ended.
 """
 
 from collections.abc import Mapping
@@ -253,7 +254,7 @@ def _is_cancel_requested(job: Job) -> bool:
 
 def _started_at_ms(job: Job) -> int:
     if job.started_at is None and job.lease_version > 0:
-        # Handed back by a worker that was stopped: the engine counts that as not started (M2).
+        # Handed back by a worker that was stopped: the engine counts that as not started (ENGINEJOB-2).
         return milliseconds(job.updated_at)
     return milliseconds(job.started_at)
 

@@ -4,12 +4,13 @@ The wrapper parses, asks whether the caller may call this, runs the handler, and
 code. It is no interceptor and makes nothing that a call does not need: between gRPC and a handler lie two function
 calls and one small object.
 
-S1. An answer that is not OK is logged once, as one line with the contract's fields; an OK one is not logged.
-S2. A caller that may not call a method is refused before its request is looked at.
-S3. A handler's Refusal keeps its code. An answer of a service behind this one, and an error of the engine, have theirs
-    from the tables in ``refusals``. Everything else is INTERNAL: its traceback is logged, and not sent.
-S4. Bytes that are no request are INVALID_ARGUMENT.
-S5. A server that stops says NOT_SERVING first, takes no new calls, and lets those that it has finish within the grace.
+SERVING-1. An answer that is not OK is logged once, as one line with the contract's fields; an OK one is not logged.
+SERVING-2. A caller that may not call a method is refused before its request is looked at.
+SERVING-3. A handler's Refusal keeps its code. An answer of a service behind this one, and an error of the engine, have
+    theirs from the tables in ``refusals``. Everything else is INTERNAL: its traceback is logged, and not sent.
+SERVING-4. Bytes that are no request are INVALID_ARGUMENT.
+SERVING-5. A server that stops says NOT_SERVING first, takes no new calls, and lets those that it has finish within the
+    grace.
 """
 
 import asyncio

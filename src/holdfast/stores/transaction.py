@@ -4,8 +4,8 @@ The verbs (``stores/verbs``) are written once: lock, decide in ``core``, write. 
 beside them its own statements for the few verbs that must be fast for whole batches. Methods are coroutines because
 PostgreSQL's must be; SQLite's and memory's never suspend, and are driven by ``run_now``.
 
-T1. A Record returned by a lock stays true until the transaction ends.
-T2. ``write`` counts every change of state in the tally, and nothing else does for the verbs.
+TRANSACTION-1. A Record returned by a lock stays true until the transaction ends.
+TRANSACTION-2. ``write`` counts every change of state in the tally, and nothing else does for the verbs.
 """
 
 from collections.abc import Collection, Coroutine, Sequence

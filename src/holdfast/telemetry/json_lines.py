@@ -5,9 +5,9 @@ Always: ``ts_ms``, ``level``, ``service``, ``method`` (the call that is served; 
 ``grpc_code``, ``request_id``, ``latency_ms``, ``expected_status``, ``current_status``, and whatever else was given; an
 exception's traceback is ``trace``.
 
-J1. A record is one line and one JSON object, in ASCII, whatever it contains.
-J2. Formatting never raises.
-J3. What a record brings along never stands in place of the fields that are always there.
+JSONLINE-1. A record is one line and one JSON object, in ASCII, whatever it contains.
+JSONLINE-2. Formatting never raises.
+JSONLINE-3. What a record brings along never stands in place of the fields that are always there.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Log records as lines for people at a terminal: ``12:03:22 WARNING the store is away, trying again``."""
+"""Log records as lines for people at a terminal: ``12:03:22 WARNING the store is away, trying again``.
+
+TEXTLINE-1. Text for a terminal contains nothing that moves its cursor, but for our own colours.
+"""
 
 import logging
 import time

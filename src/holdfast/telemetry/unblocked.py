@@ -3,10 +3,11 @@
 A pipe whose reader has stopped takes some 64 KiB more; then it blocks whoever writes, a worker's event loop, heartbeat
 and shutdown among them. So what is written goes into a bounded buffer, and a thread writes it out.
 
-U1. A write never waits and never fails: not for a full pipe, nor for one that nobody has open any more.
-U2. What finds the buffer full is dropped, and counted. How much that was is logged once the reader reads again.
-U3. ``finish`` waits for what is buffered, but for a bounded time.
-U4. A forked copy of the process has no such thread: it writes directly.
+UNBLOCKED-1. A write never waits and never fails: not for a full pipe, nor for one that nobody has open any more.
+UNBLOCKED-2. What finds the buffer full is dropped, and counted. How much that was is logged once the reader reads
+    again.
+UNBLOCKED-3. ``finish`` waits for what is buffered, but for a bounded time.
+UNBLOCKED-4. A forked copy of the process has no such thread: it writes directly.
 """
 
 import atexit

@@ -10,8 +10,8 @@
 The app's functions, options, middleware and periodic jobs are the real ones, and so are submit, claim, retries,
 dependencies and settlement. Put aside are the app's database and its execution logs: nothing is written to them.
 
-A1. Whatever happens in the test, the app is afterwards as it was: closed, and back on its own database.
-A2. Two tests never see each other's jobs; one inside another is refused.
+TESTAPP-1. Whatever happens in the test, the app is afterwards as it was: closed, and back on its own database.
+TESTAPP-2. Two tests never see each other's jobs; one inside another is refused.
 """
 
 import asyncio

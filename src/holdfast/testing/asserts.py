@@ -3,8 +3,9 @@
 A submit counts when it was accepted: neither one that was refused does, nor one whose key already stood for a job.
 Children that a job spawned and jobs that the calendar fired count, too.
 
-S1. Only the parameters that are named are compared, with what the handler would be given: decoded, defaults filled in.
-S2. A parameter that the function does not have is a mistake of the test, and never a reason to pass.
+ASSERT-1. Only the parameters that are named are compared, with what the handler would be given: decoded, defaults
+    filled in.
+ASSERT-2. A parameter that the function does not have is a mistake of the test, and never a reason to pass.
 """
 
 import inspect
@@ -191,7 +192,7 @@ def _names(handler: Handler) -> list[str]:
 
 
 def _bound(handler: Handler, args: tuple[Any, ...], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """By name, as few as are given (S1); UsageError for what the function does not have (S2)."""
+    """By name, as few as are given (ASSERT-1); UsageError for what the function does not have (ASSERT-2)."""
     names = _names(handler)
     given = dict(zip(names, args, strict=False))
     unknown = [name for name in parameters if name not in names]

@@ -1,7 +1,7 @@
 """A store that fails when told to, in the three ways a real one can.
 
 What a caller cannot tell apart, a test can: the call never arrived, it was done and the answer lost, or it is still
-under way while the caller has given up. In all three the caller sees ``Unavailable``, and repeats (P4).
+under way while the caller has given up. In all three the caller sees ``Unavailable``, and repeats (PORT-4).
 """
 
 import asyncio

@@ -4,9 +4,9 @@ Claims, attempts and settlements go through the same ``Leases``, ``Executor`` an
 left out is what needs real time to pass: polling, waiting for company, and heartbeats, in whose place the flags are
 looked at whenever the store has news. So a drain takes no longer than its handlers do.
 
-D1. ``work`` returns when no job can be claimed and none of its own runs; a handler that waits for another job gets it
-    run in another slot.
-D2. However it ends, no handler of it is left running (a thread that does not return excepted) and no lease held.
+HANDS-1. ``work`` returns when no job can be claimed and none of its own runs; a handler that waits for another job gets
+    it run in another slot.
+HANDS-2. However it ends, no handler of it is left running (a thread that does not return excepted) and no lease held.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class Hands:
         return self._errors.by_job
 
     async def work(self) -> None:
-        """Until nothing is left to do at this moment (D1). UsageError where that does not come to an end."""
+        """Until nothing is left to do at this moment (HANDS-1). UsageError where that does not come to an end."""
         # Anew each time: time may have moved on by more than a worker can be silent.
         await work.register(self._store, self._leases.worker_id, name=NAME, types=tuple(self._registry))
         while True:
@@ -166,7 +166,7 @@ class Hands:
             raise WorkerStuck(handlers=", ".join(sorted({one.handler.name for one in stuck})), slots=len(stuck))
 
     async def _end_what_runs(self) -> None:
-        """D2. What was claimed and not started goes back when this worker leaves."""
+        """HANDS-2. What was claimed and not started goes back when this worker leaves."""
         if not self.running:
             return
         self._executor.end_all(Ending.SHUTDOWN)

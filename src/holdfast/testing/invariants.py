@@ -1,14 +1,14 @@
 """What is true of a store at any moment, whatever was done to it. Tests check it when they end.
 
-I1. ``read_queues`` counts exactly the jobs that ``read_page`` lists.
-I2. A job has a lease if, and only if, it is RUNNING (S1).
-I3. A job has ended if, and only if, it has a ``completed_at``.
-I4. A job without success says why; one with success says nothing of the kind.
-I5. A job waits for a time if, and only if, it is DELAYED or RETRYING.
-I6. No two jobs share a ``seq``, an ID or a lease.
-I7. An examination finds nothing wrong (``core.examination``).
-I8. Whatever was done, and whoever died: once ticks have run for as long as the bounds of ``core.liveness`` say, no job
-    is overdue.
+INVARIANT-1. ``read_queues`` counts exactly the jobs that ``read_page`` lists.
+INVARIANT-2. A job has a lease if, and only if, it is RUNNING (STATE-1).
+INVARIANT-3. A job has ended if, and only if, it has a ``completed_at``.
+INVARIANT-4. A job without success says why; one with success says nothing of the kind.
+INVARIANT-5. A job waits for a time if, and only if, it is DELAYED or RETRYING.
+INVARIANT-6. No two jobs share a ``seq``, an ID or a lease.
+INVARIANT-7. An examination finds nothing wrong (``core.examination``).
+INVARIANT-8. Whatever was done, and whoever died: once ticks have run for as long as the bounds of ``core.liveness``
+    say, no job is overdue.
 """
 
 from collections import Counter
@@ -38,14 +38,16 @@ async def snapshot(store: Store) -> tuple[Any, ...]:
 
 
 async def require_consistent(store: Store) -> None:
-    """Raise AssertionError unless I1 to I6 hold."""
+    """Raise AssertionError unless INVARIANT-1 to INVARIANT-6 hold."""
     jobs = await read_all(store)
-    assert await counted(store) == listed(jobs), "read_queues and read_page disagree (I1)"
+    assert await counted(store) == listed(jobs), "read_queues and read_page disagree (INVARIANT-1)"
     for job in jobs:
         _require_whole(job)
-    assert len({job.id for job in jobs}) == len({job.seq for job in jobs}) == len(jobs), "a job stands twice (I6)"
+    assert len({job.id for job in jobs}) == len({job.seq for job in jobs}) == len(jobs), (
+        "a job stands twice (INVARIANT-6)"
+    )
     leases = [(job.lease.owner, job.lease.token) for job in jobs if job.lease is not None]
-    assert len(set(leases)) == len(leases), "two jobs share a lease (I6)"
+    assert len(set(leases)) == len(leases), "two jobs share a lease (INVARIANT-6)"
 
 
 async def counted(store: Store) -> Tally:
@@ -59,15 +61,15 @@ def listed(jobs: list[Job]) -> Tally:
 
 
 def _require_whole(job: Job) -> None:
-    assert (job.lease is not None) == (job.state is State.RUNNING), f"I2: {job}"
-    assert (job.completed_at is not None) == job.state.is_terminal, f"I3: {job}"
-    assert (job.lifetime_ends_at is None) == job.state.is_terminal, f"I3: {job}"
+    assert (job.lease is not None) == (job.state is State.RUNNING), f"INVARIANT-2: {job}"
+    assert (job.completed_at is not None) == job.state.is_terminal, f"INVARIANT-3: {job}"
+    assert (job.lifetime_ends_at is None) == job.state.is_terminal, f"INVARIANT-3: {job}"
     is_dead = job.state.is_terminal and job.state is not State.COMPLETED
-    assert (job.failure is not None) == is_dead, f"I4: {job}"
-    assert job.result is None or job.state is State.COMPLETED, f"I4: {job}"
-    assert (job.due_at is not None) == (job.state in (State.DELAYED, State.RETRYING)), f"I5: {job}"
-    assert job.scheduled_at is not None or job.state is not State.SCHEDULED, f"I5: {job}"
-    assert not job.cancel_requested or job.state is State.RUNNING, f"I2: {job}"
+    assert (job.failure is not None) == is_dead, f"INVARIANT-4: {job}"
+    assert job.result is None or job.state is State.COMPLETED, f"INVARIANT-4: {job}"
+    assert (job.due_at is not None) == (job.state in (State.DELAYED, State.RETRYING)), f"INVARIANT-5: {job}"
+    assert job.scheduled_at is not None or job.state is not State.SCHEDULED, f"INVARIANT-5: {job}"
+    assert not job.cancel_requested or job.state is State.RUNNING, f"INVARIANT-2: {job}"
     assert 0 <= job.attempt <= job.lease_version, f"an attempt without a claim: {job}"
     if job.lease is not None:
         assert job.lease.job_id == job.id
@@ -76,10 +78,10 @@ def _require_whole(job: Job) -> None:
 
 
 async def require_healthy(harness: StoreHarness) -> None:
-    """Raise AssertionError unless I7 and I8 hold. Moves the clock on."""
+    """Raise AssertionError unless INVARIANT-7 and INVARIANT-8 hold. Moves the clock on."""
     examined = await harness.store.examine(Examination(is_deep=True))
     findings = [finding for one in examined.found if (finding := finding_of(one)).severity is Severity.WRONG]
-    assert not findings, f"I7: {findings}"
+    assert not findings, f"INVARIANT-7: {findings}"
     harness.clock.advance(LATE_SECONDS + 1)
     await tick(harness.store)
     overdue = await overdue_jobs(harness.store)
@@ -89,7 +91,7 @@ async def require_healthy(harness: StoreHarness) -> None:
         harness.clock.advance(STEP_SECONDS)
         await tick(harness.store)
         overdue = await overdue_jobs(harness.store)
-    raise AssertionError(f"I8: {overdue}")
+    raise AssertionError(f"INVARIANT-8: {overdue}")
 
 
 async def overdue_jobs(store: Store) -> list[Overdue]:

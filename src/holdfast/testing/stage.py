@@ -1,10 +1,10 @@
 """An app under test: its store, its clock, and the walk through time from one thing that happens to the next.
 
-T1. Time stands still unless ``advance`` or ``drain(wait=True)`` moves it. What is due at a moment happens at that
+STAGE-1. Time stands still unless ``advance`` or ``drain(wait=True)`` moves it. What is due at a moment happens at that
     moment, in the order of time: periodic jobs at their slots, delayed jobs and retries when they are due, lifetimes
     at their end.
-T2. No job fails unseen: every failure is reported once, by the call that leaves it behind. One that a later attempt of
-    the same call has mended is none.
+STAGE-2. No job fails unseen: every failure is reported once, by the call that leaves it behind. One that a later
+    attempt of the same call has mended is none.
 """
 
 import asyncio
@@ -138,7 +138,7 @@ class Act:
             await self.walk(due_at)
 
     async def walk(self, end: datetime) -> None:
-        """From here to there, with a stop wherever something happens (T1)."""
+        """From here to there, with a stop wherever something happens (STAGE-1)."""
         await self._settle_down()
         while (moment := self._next_moment()) is not None and moment < end:
             await self._move_to(moment)

@@ -5,13 +5,15 @@ processes never mix. Logging is met in ``Logger.callHandlers`` and not by a hand
 ``logging.basicConfig`` and the handler of last resort off, miss loggers that don't propagate, and be removed by
 ``dictConfig``. Printing is met by proxies over ``sys.stdout`` and ``sys.stderr``.
 
-C1. Outside attempts nothing changes, and costs a look at the context variable.
-C2. Inside one, every line is stored and goes on to where it went before; with ``echo=False`` prints are only stored.
-C3. Capturing never fails a handler: not a record that does not format, not a text that is not UTF-8, not a terminal
-    that is gone. A handler that closes its stdout closes nothing.
-C4. An attempt keeps at most ``limit_bytes``: the beginning, the end, and a line between them that says what is missing.
-C5. What a log handler prints while it handles a record is no news: the record itself is stored.
-C6. A fork while others print does not hang the child.
+CAPTURE-1. Outside attempts nothing changes, and costs a look at the context variable.
+CAPTURE-2. Inside one, every line is stored and goes on to where it went before; with ``echo=False`` prints are only
+    stored.
+CAPTURE-3. Capturing never fails a handler: not a record that does not format, not a text that is not UTF-8, not a
+    terminal that is gone. A handler that closes its stdout closes nothing.
+CAPTURE-4. An attempt keeps at most ``limit_bytes``: the beginning, the end, and a line between them that says what is
+    missing.
+CAPTURE-5. What a log handler prints while it handles a record is no news: the record itself is stored.
+CAPTURE-6. A fork while others print does not hang the child.
 
 A thread that the handler itself starts with ``threading.Thread`` has no part in its context and is not captured;
 ``asyncio.to_thread`` has.

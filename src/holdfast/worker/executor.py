@@ -1,11 +1,11 @@
 """Runs attempts: decodes the payload, calls the handler where it belongs, and turns what happens into an outcome.
 
-X1. Every attempt that is started ends in exactly one settlement, whatever its handler does: returns what cannot be
-    written, raises, exits, never returns. One that was ended from outside never counts as a success.
-X2. An attempt that outlives its execution timeout is ended: a coroutine is cancelled, a child process killed, a thread
-    told. A thread cannot be killed: its job is settled, its slot stays taken until it returns.
-X3. A coroutine that ignores its cancellation for ``STUBBORN_SECONDS`` is treated like such a thread.
-X4. A copy of this process that a handler forked never settles anything.
+EXECUTOR-1. Every attempt that is started ends in exactly one settlement, whatever its handler does: returns what cannot
+    be written, raises, exits, never returns. One that was ended from outside never counts as a success.
+EXECUTOR-2. An attempt that outlives its execution timeout is ended: a coroutine is cancelled, a child process killed, a
+    thread told. A thread cannot be killed: its job is settled, its slot stays taken until it returns.
+EXECUTOR-3. A coroutine that ignores its cancellation for ``STUBBORN_SECONDS`` is treated like such a thread.
+EXECUTOR-4. A copy of this process that a handler forked never settles anything.
 """
 
 import asyncio
@@ -183,7 +183,7 @@ class Executor:
             if not running.capture.is_empty:
                 await self._write_log(running)
         except BaseException as error:
-            # The net under X1: whatever went wrong around the handler, the attempt has an end.
+            # The net under EXECUTOR-1: whatever went wrong around the handler, the attempt has an end.
             running.has_outcome = True
             outcome = self._unsuccessful(running, error, None)
         self._finish(running, outcome)
@@ -326,7 +326,7 @@ class Executor:
     # the end
 
     def _give_up(self, running: Running) -> None:
-        """X3: it was told to stop long ago."""
+        """EXECUTOR-3: it was told to stop long ago."""
         if not running.has_outcome and not running.is_settled:
             if running.task is not None and not running.task.done():
                 running.stuck_since = self._loop.time()

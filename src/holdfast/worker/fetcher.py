@@ -1,14 +1,14 @@
 """Claims jobs ahead of free slots: as many as are used up in a moment, none where jobs take long.
 
-F1. At most one claim is under way. Its answer, if lost, is asked for again with the same nonce, so that no lease is
-    left behind.
-F2. No more jobs of a limited queue are claimed than its limit leaves.
-F3. With weights, a batch is made up of all queues that have work, by their weights.
-F4. What was claimed and not started is handed back when the worker stops, and spends no attempt.
-F5. Only job types that have a handler here are claimed; others are left for workers that know them.
-F6. A reclaimed job may be one that kills this process, and what is claimed beside it would lose an attempt. So it is
-    started at once, and the next claim waits a moment for its end.
-F7. With nothing to do it sleeps until the delivery has a hint; the poll is only for wake-ups that were lost.
+FETCHER-1. At most one claim is under way. Its answer, if lost, is asked for again with the same nonce, so that no lease
+    is left behind.
+FETCHER-2. No more jobs of a limited queue are claimed than its limit leaves.
+FETCHER-3. With weights, a batch is made up of all queues that have work, by their weights.
+FETCHER-4. What was claimed and not started is handed back when the worker stops, and spends no attempt.
+FETCHER-5. Only job types that have a handler here are claimed; others are left for workers that know them.
+FETCHER-6. A reclaimed job may be one that kills this process, and what is claimed beside it would lose an attempt. So
+    it is started at once, and the next claim waits a moment for its end.
+FETCHER-7. With nothing to do it sleeps until the delivery has a hint; the poll is only for wake-ups that were lost.
 """
 
 import asyncio
@@ -216,7 +216,7 @@ class Fetcher:
         return len(jobs)
 
     async def _stand_apart(self, token: UUID) -> None:
-        """F6. Until that job's outcome is stored, or for a moment."""
+        """FETCHER-6. Until that job's outcome is stored, or for a moment."""
         for _ in range(APART_LOOKS):
             if token not in self._leases:
                 return

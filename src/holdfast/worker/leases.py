@@ -3,9 +3,9 @@
 The heartbeat runs in another thread than the claims. The store hands back what a heartbeat does not name, so the two
 must never cross:
 
-V1. Every lease that the store may have given this worker is named by each heartbeat: held, or with a token of a claim
-    that is under way. A claim does not start while a heartbeat is under way, and is named before it is sent.
-V2. A lease is held until the store has confirmed its end, so that it is extended even while its settle is retried.
+LEASE-1. Every lease that the store may have given this worker is named by each heartbeat: held, or with a token of a
+    claim that is under way. A claim does not start while a heartbeat is under way, and is named before it is sent.
+LEASE-2. A lease is held until the store has confirmed its end, so that it is extended even while its settle is retried.
 """
 
 import asyncio

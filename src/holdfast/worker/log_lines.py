@@ -1,7 +1,7 @@
 """The lines of one attempt's log, encoded, shortened and bounded. Who writes them is ``capture``'s business.
 
-L1. What is kept is whole lines of JSON, never more than ``limit_bytes`` in all, whatever the lines contain.
-L2. The first and the last lines stay; of what was between them, the number of lines and bytes.
+LOGLINE-1. What is kept is whole lines of JSON, never more than ``limit_bytes`` in all, whatever the lines contain.
+LOGLINE-2. The first and the last lines stay; of what was between them, the number of lines and bytes.
 """
 
 import time

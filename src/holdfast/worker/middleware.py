@@ -2,9 +2,10 @@
 
 Middleware is given in the order in which it wraps: the first one is outermost. An app without any pays nothing.
 
-M1. ``submit`` may change the jobs it is given (tags, correlation ID) before it goes on; what it raises refuses them.
-M2. ``execute`` sees every attempt, wherever its handler runs. What it raises fails the attempt like the handler's own
-    error would; its cancellation is the handler's.
+MIDDLEWARE-1. ``submit`` may change the jobs it is given (tags, correlation ID) before it goes on; what it raises
+    refuses them.
+MIDDLEWARE-2. ``execute`` sees every attempt, wherever its handler runs. What it raises fails the attempt like the
+    handler's own error would; its cancellation is the handler's.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

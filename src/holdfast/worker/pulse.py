@@ -4,15 +4,16 @@ A handler that blocks the worker's loop stops claims and settlements of this pro
 so neither its job nor its neighbours' are taken for lost. (A store in memory lives in one loop: there all of this runs
 beside the handlers.)
 
-B1. The worker is alive for the store as long as this process is, whatever its handlers do.
-B2. Without a confirmed heartbeat for ``SILENT_PART`` of the worker timeout, counted from before the last one was sent,
-    this worker takes its leases for lost (``on_silence``), and until the next one is confirmed (``on_heard``) it starts
-    nothing. A timer says so, whatever the heartbeat hangs in. What is left of the timeout is for handlers to stop in.
-    Where the store proves that nobody can write, nobody can take a job over, and handlers carry on.
-    Where the proof that its process lives is lost (``Store.absent_since``) that is ``SILENT_PART`` of the time after
-    which others take it for dead (``core/presence``).
-B3. Whatever goes wrong with one beat, tick or slot, the next one comes.
-B4. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with it.
+PULSE-1. The worker is alive for the store as long as this process is, whatever its handlers do.
+PULSE-2. Without a confirmed heartbeat for ``SILENT_PART`` of the worker timeout, counted from before the last one was
+    sent, this worker takes its leases for lost (``on_silence``), and until the next one is confirmed (``on_heard``) it
+    starts nothing. A timer says so, whatever the heartbeat hangs in. What is left of the timeout is for handlers to
+    stop in. Where the store proves that nobody can write, nobody can take a job over, and handlers carry on. Where the
+    proof that its process lives is lost (``Store.absent_since``) that is ``SILENT_PART`` of the time after which others
+    take it for dead (``core/presence``).
+PULSE-3. Whatever goes wrong with one beat, tick or slot, the next one comes.
+PULSE-4. A coroutine that blocks the loop past its execution timeout is settled from here, so its job is not stuck with
+    it.
 """
 
 import asyncio
@@ -394,7 +395,7 @@ class Pulse:
             for one in blocked
         ]
         try:
-            # The next heartbeat waits for it, and tries it again (B1, B3).
+            # The next heartbeat waits for it, and tries it again (PULSE-1, PULSE-3).
             async with asyncio.timeout(self._timeout_seconds / 2):
                 answers = await work.settle(store, settlements)
         except Exception as error:

@@ -1,11 +1,11 @@
 """Writes what running handlers say: progress, checkpoints, and their logs so far.
 
-R1. Progress returns at once; the newest value is written within a second, or with the settlement.
-R2. A checkpoint returns after its commit.
-R3. A log is written before its attempt is settled, and every few seconds while it runs; a log store that fails is
-    warned about and never fails a job.
-R4. Once an attempt is settled here, its handler, where it goes on, changes nothing more: also before the store has
-    answered, while the lease is still good.
+REPORTER-1. Progress returns at once; the newest value is written within a second, or with the settlement.
+REPORTER-2. A checkpoint returns after its commit.
+REPORTER-3. A log is written before its attempt is settled, and every few seconds while it runs; a log store that fails
+    is warned about and never fails a job.
+REPORTER-4. Once an attempt is settled here, its handler, where it goes on, changes nothing more: also before the store
+    has answered, while the lease is still good.
 """
 
 import asyncio

@@ -3,13 +3,14 @@
 How it works: one call is under way at a time; what ends meanwhile goes with the next one. While more work is at hand an
 outcome waits a few milliseconds for company; when there is none, it goes at once.
 
-S1. An outcome is repeated until the store has answered it: its lease is held, and extended, until then. Only one that
-    makes the store fail in a way of its own, whenever it is tried, becomes a failure.
-S2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
-S3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the reason.
-S4. When too much is unsettled, nothing new is started: ``room``.
-S5. An outcome that the store answers with Unavailable by itself (somebody's transaction holds the job) is kept apart
-    and repeated with growing pauses. It delays no other.
+SETTLER-1. An outcome is repeated until the store has answered it: its lease is held, and extended, until then. Only one
+    that makes the store fail in a way of its own, whenever it is tried, becomes a failure.
+SETTLER-2. A stale lease is dropped with a warning: somebody else has the job, or has ended it.
+SETTLER-3. What the store refuses (children that cannot be submitted, a result it cannot take) fails the job, with the
+    reason.
+SETTLER-4. When too much is unsettled, nothing new is started: ``room``.
+SETTLER-5. An outcome that the store answers with Unavailable by itself (somebody's transaction holds the job) is kept
+    apart and repeated with growing pauses. It delays no other.
 """
 
 import asyncio
@@ -136,7 +137,7 @@ class Settler:
             self._repeater = asyncio.get_running_loop().create_task(self._repeat(), context=self._context.copy())
 
     async def _repeat(self) -> None:
-        """Settle what somebody's transaction holds (S5)."""
+        """Settle what somebody's transaction holds (SETTLER-5)."""
         patience = Patience("settle")
         try:
             while self._held:

@@ -1,13 +1,13 @@
 """The slots of a worker: claimed jobs go into free ones, outcomes to the settler.
 
-O1. A job whose lease was lost, or that was cancelled, while it waited for a slot is not started.
+SLOT-1. A job whose lease was lost, or that was cancelled, while it waited for a slot is not started.
     Neither is one whose worker is silent: it goes back, and no more are claimed until a heartbeat is confirmed.
-O2. A job whose options this version cannot read is handed back, due in 30 s: a newer one may have written them. So is
-    one of an unknown type, should a store give out what the claim did not name.
-O3. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
-O4. Once the worker is stopping, nothing is started.
-O5. A reclaimed job may be one that kills its worker. So the last attempt of a job that was ever reclaimed never runs
-    beside another that was, until its outcome is stored: it is handed back for a moment. So one that kills its
+SLOT-2. A job whose options this version cannot read is handed back, due in 30 s: a newer one may have written them. So
+    is one of an unknown type, should a store give out what the claim did not name.
+SLOT-3. Jobs claimed ahead that long ones keep from starting are handed back for other workers.
+SLOT-4. Once the worker is stopping, nothing is started.
+SLOT-5. A reclaimed job may be one that kills its worker. So the last attempt of a job that was ever reclaimed never
+    runs beside another that was, until its outcome is stored: it is handed back for a moment. So one that kills its
     worker makes no dead letters of others that run with it. (It still does where it kills the process in the
     milliseconds between the claim of such a job and its hand-back.)
 """

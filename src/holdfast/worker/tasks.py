@@ -3,9 +3,9 @@
 Handlers share the worker's event loop, and ``asyncio.all_tasks()`` shows them the worker's own tasks beside theirs. One
 that cancels all of them would end claims, settlements or its neighbours.
 
-Y1. A task made here is not cancelled by a handler, nor by what a handler has started; only by the worker, and an
+TASK-1. A task made here is not cancelled by a handler, nor by what a handler has started; only by the worker, and an
     attempt's task also by its own handler. A refusal is logged, once for each attempt.
-Y2. It runs in the worker's context, whoever made it: what it logs belongs to no attempt.
+TASK-2. It runs in the worker's context, whoever made it: what it logs belongs to no attempt.
 """
 
 import asyncio

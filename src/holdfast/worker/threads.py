@@ -4,10 +4,10 @@ A call goes to a thread through one queue, and comes back through another that i
 costs more than a short function does, so it is woken once for all calls that end close together; that is what makes
 this several times as fast as ``loop.run_in_executor``, which wakes it, and makes two futures, for each.
 
-T1. ``done`` is called on the loop, once a call, whatever the call raises: SystemExit too.
-T2. A call runs in a copy of its submitter's context.
-T3. A thread that never returns holds nobody up: neither its neighbours nor ``close``, nor the end of the program.
-T4. A copy of the process that a call forked ends where the call ends, and never comes back into the worker.
+THREAD-1. ``done`` is called on the loop, once a call, whatever the call raises: SystemExit too.
+THREAD-2. A call runs in a copy of its submitter's context.
+THREAD-3. A thread that never returns holds nobody up: neither its neighbours nor ``close``, nor the end of the program.
+THREAD-4. A copy of the process that a call forked ends where the call ends, and never comes back into the worker.
 """
 
 import asyncio

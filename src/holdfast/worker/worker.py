@@ -4,12 +4,13 @@ How it works: one event loop runs claims (``fetcher``), handlers (``executor``) 
 ``slots``; a second thread runs heartbeat, tick and cron (``pulse``). A claimed job goes from the fetcher's ``ready``
 into a free slot, its outcome to the settler; the slot is free at once.
 
-K1. Stopping stops claiming at once, hands back what was not started, lets the rest finish within the grace time, then
-    ends it and hands it back. None of that spends an attempt. The heartbeat goes on until the last settlement.
-K2. Asked to stop a second time, it ends everything at once. It can be asked at any time, before it has started, too.
-K3. Whatever fails while it starts or stops, all its parts are ended, and whoever waits for its end is told.
-K4. When half the slots are held by handlers that were ended and did not return within the grace time, the worker stops
-    with an error that names them. Its supervisor starts another.
+WORKER-1. Stopping stops claiming at once, hands back what was not started, lets the rest finish within the grace time,
+    then ends it and hands it back. None of that spends an attempt. The heartbeat goes on until the last settlement.
+WORKER-2. Asked to stop a second time, it ends everything at once. It can be asked at any time, before it has started,
+    too.
+WORKER-3. Whatever fails while it starts or stops, all its parts are ended, and whoever waits for its end is told.
+WORKER-4. When half the slots are held by handlers that were ended and did not return within the grace time, the worker
+    stops with an error that names them. Its supervisor starts another.
 """
 
 import asyncio
@@ -144,7 +145,7 @@ class Worker:
             try:
                 await self._logs.open()
             except Exception as error:
-                # It keeps no job from running, and is told of once, here (R3).
+                # It keeps no job from running, and is told of once, here (REPORTER-3).
                 LOG.warning("execution logs will be lost: %s", error, extra={"event": "log_lost"})
 
     async def _undo(self) -> None:
@@ -299,7 +300,7 @@ class Worker:
         LOG.info("worker %s stopped", self.options.worker_name, extra={"event": "worker_stopped"})
 
     async def _step(self, what: str, step: Coroutine[Any, Any, None]) -> None:
-        """One step of the end; if it fails, the next ones are taken all the same (K3)."""
+        """One step of the end; if it fails, the next ones are taken all the same (WORKER-3)."""
         try:
             await step
         except Exception as error:

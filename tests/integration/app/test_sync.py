@@ -1,4 +1,4 @@
-"""The sync twins: the same jobs for programs without an event loop (W1 to W3, O2)."""
+"""The sync twins: the same jobs for programs without an event loop (PORTAL-1 to PORTAL-3, RUNTIME-2)."""
 
 import asyncio
 import subprocess
@@ -110,7 +110,7 @@ def test_threads_may_submit_at_the_same_time(jobs: Jobs) -> None:
 
 
 async def test_the_sync_twins_and_the_async_side_see_the_same_jobs(opened: Jobs) -> None:
-    """O2"""
+    """RUNTIME-2"""
     here = await opened.add.submit(1)
     there = await asyncio.to_thread(opened.add.submit_sync, 2)
     assert (await asyncio.to_thread(opened.app.get_sync, here)).id == here.id
@@ -159,7 +159,7 @@ async def test_a_plain_handler_submits_from_its_thread(opened: Jobs) -> None:
 
 
 async def test_a_sync_twin_inside_a_loop_is_refused_with_the_remedy(jobs: Jobs) -> None:
-    """W3"""
+    """PORTAL-3"""
     handle = jobs.add.handle(jobs.add.call(1).id)
     refused: list[tuple[Any, str]] = [
         (lambda: jobs.add.submit_sync(1), r"submit_sync would block.*write: await add\.submit\(…\)"),
@@ -219,7 +219,7 @@ async def test_opening_waits_for_a_sync_twin_that_is_under_way() -> None:
 
 
 def test_the_thread_starts_with_the_first_call_and_ends_with_close(sqlite_app_url: str) -> None:
-    """W1"""
+    """PORTAL-1"""
     jobs = Jobs(sqlite_app_url)
     before = portals()
     for _ in range(2):
@@ -244,7 +244,7 @@ def test_a_store_that_cannot_be_opened_is_tried_again_by_the_next_call(tmp_path:
 
 
 def test_the_end_of_a_program_closes_the_store(sqlite_app_url: str) -> None:
-    """W1: SQLite's last connection leaves nothing but the file."""
+    """PORTAL-1: SQLite's last connection leaves nothing but the file."""
     assert run_program("print(add.submit_sync(1, 2).job_sync().state)", sqlite_app_url) == "SCHEDULED\n"
     path = Path(sqlite_app_url.removeprefix("sqlite:///"))
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -270,7 +270,7 @@ print(sorted(job.payload.value()["a"] for job in app.list_sync().jobs))
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_parent_and_child_go_on_after_a_fork(store: str, request: pytest.FixtureRequest) -> None:
-    """W2"""
+    """PORTAL-2"""
     url: str = request.getfixturevalue(f"{store}_app_url")
     assert run_program(FORK, url) == "[1, 3, 3]\n"
 
@@ -298,7 +298,7 @@ print(handle.job_sync().state)
 
 
 def test_a_fork_does_not_wait_for_a_call_that_is_under_way(postgres_app_url: str) -> None:
-    """W2"""
+    """PORTAL-2"""
     assert run_program(FORK_UNDER_WAY, postgres_app_url) == "SCHEDULED\n"
 
 

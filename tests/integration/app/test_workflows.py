@@ -42,7 +42,7 @@ async def test_what_comes_behind_a_failure_ends_with_it(opened: Jobs) -> None:
 
 
 async def test_no_part_of_a_refused_workflow_is_accepted(opened: Jobs) -> None:
-    """F1"""
+    """WORKFLOW-1"""
     bad = opened.add.options(tags={"": ""}).call(2)
     with pytest.raises(InvalidInput, match="job 1: tags"):
         await chain(opened.add.call(1), bad, opened.add.call(3)).submit()
@@ -50,7 +50,7 @@ async def test_no_part_of_a_refused_workflow_is_accepted(opened: Jobs) -> None:
 
 
 async def test_a_workflow_is_found_again_by_its_key(opened: Jobs) -> None:
-    """F2"""
+    """WORKFLOW-2"""
     first = await chain(opened.add.call(1), opened.total.call()).submit(key="order-7")
     again = await chain(opened.add.call(1), opened.total.call()).submit(key="order-7")
     assert (first.is_duplicate, again.is_duplicate) == (False, True)

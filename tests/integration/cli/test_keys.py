@@ -122,7 +122,7 @@ def everything_in_the_schema(url: str) -> bytes:
 def test_a_secret_is_in_no_database_and_on_no_other_output(
     request: pytest.FixtureRequest, fixture: str, everything: Callable[[str], bytes]
 ) -> None:
-    """A1: as text, as bytes, as hexadecimal digits."""
+    """ACCESS-1: as text, as bytes, as hexadecimal digits."""
     url: str = request.getfixturevalue(fixture)
     secret = create(url, name="findable-name", scope="admin")
     written = ""

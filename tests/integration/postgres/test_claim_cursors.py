@@ -1,4 +1,4 @@
-"""Claims start where the last one ended, and still overlook nothing (C1, C2, C3 of ``cursors``)."""
+"""Claims start where the last one ended, and still overlook nothing (CURSOR-1 to CURSOR-3)."""
 
 import asyncio
 import json
@@ -196,7 +196,7 @@ def test_the_floor_stays_below_the_first_row_that_can_be_seen_and_the_cursor_ret
 
 
 def test_an_answer_does_not_move_a_cursor_that_went_back_meanwhile() -> None:
-    """C3: else a claim that is always under way would pass a row by for ever."""
+    """CURSOR-3: else a claim that is always under way would pass a row by for ever."""
     claim_cursors = ClaimCursors()
     take(claim_cursors, 10)
     asked = ask(claim_cursors)
@@ -369,7 +369,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(max_examples=100, deadline=None)
 def test_no_row_ever_lies_below_the_floor(steps: list[tuple[str, int]]) -> None:
-    """C1, for every order of events; and C2: when all transactions have ended, one refresh leads to every row."""
+    """CURSOR-1, for every order of events; CURSOR-2: once all transactions have ended, one refresh finds every row."""
     server, claim_cursors = Server(), ClaimCursors()
     ask(claim_cursors, types=MINE)
     for step, pick in steps:
@@ -767,7 +767,7 @@ async def test_a_claim_passes_nothing_where_a_job_must_be_taken_alone(store: Pos
 async def test_a_job_of_an_earlier_lane_that_was_locked_when_it_was_passed_is_found_by_the_refresh(
     store: PostgresStore, url: str
 ) -> None:
-    """C2, for what a claim that took something has passed."""
+    """CURSOR-2, for what a claim that took something has passed."""
     worker = await register(store)
     urgent = await submit_one(store, type="mine", priority=Priority.HIGH)
     await submit_jobs(store, new_job(type="theirs", priority=Priority.HIGH))
@@ -857,7 +857,7 @@ PLAIN_SUBMITS = {
 
 @pytest.mark.parametrize("submits", PLAIN_SUBMITS.values(), ids=PLAIN_SUBMITS)
 async def test_a_submit_locks_ready_before_it_draws_places(new_database: NewDatabase, submits: list[Submit]) -> None:
-    """PG3. Else a job could come to stand behind the floor: it was placed early and is written late."""
+    """POSTGRES-3. Else a job could come to stand behind the floor: it was placed early and is written late."""
     url = new_database()
     await migrate.upgrade(url)
     async with opened(url) as store, connected(url) as connection:
@@ -867,7 +867,7 @@ async def test_a_submit_locks_ready_before_it_draws_places(new_database: NewData
 
 
 def test_the_verbs_draw_places_in_the_statement_that_writes_them() -> None:
-    """PG3, for everything that is not a plain submit."""
+    """POSTGRES-3, for everything that is not a plain submit."""
     assert "INSERT INTO {schema}.ready" in (
         text := Statements("holdfast")["write.ready"].replace('"holdfast"', "{schema}")
     )

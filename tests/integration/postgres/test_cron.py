@@ -22,7 +22,7 @@ LOCK = "LOCK TABLE holdfast.cron_slot IN SHARE ROW EXCLUSIVE MODE"
 
 
 async def test_an_older_slot_waits_for_a_newer_one_that_is_being_fired(store: PostgresStore, url: str) -> None:
-    """K2: without the lock both would be fired, the older one last."""
+    """CRON-2: without the lock both would be fired, the older one last."""
     newer, job_id = PAST + timedelta(minutes=5), uuid4()
     async with connected(url) as other:
         async with other.transaction():
@@ -46,7 +46,7 @@ async def test_who_finds_every_slot_fired_waits_for_nobody(store: PostgresStore,
 
 @pytest.mark.parametrize("table", ["cron_slot", "ready", "idempotency"])
 async def test_a_fire_that_is_cut_off_leaves_nothing(store: PostgresStore, url: str, table: str) -> None:
-    """P1, P4: wherever in its transaction it is; the repeat is the first."""
+    """PORT-1, PORT-4: wherever in its transaction it is; the repeat is the first."""
     fire = Fire(name=NAME, slot=PAST, job=new_job(key="k"))
     async with connected(url) as other, other.transaction():
         await other.execute(f"LOCK TABLE holdfast.{table} IN SHARE MODE")
@@ -65,7 +65,7 @@ async def test_a_fire_that_is_cut_off_leaves_nothing(store: PostgresStore, url: 
 async def test_two_stores_that_fire_under_load_make_one_job_a_slot(
     store: PostgresStore, other_store: PostgresStore
 ) -> None:
-    """K1: with many connections each."""
+    """CRON-1: with many connections each."""
     names = [f"cron-{n}" for n in range(5)]
 
     async def fire(one: PostgresStore, minute: int) -> list[UUID]:
@@ -80,7 +80,7 @@ async def test_two_stores_that_fire_under_load_make_one_job_a_slot(
 
 
 async def test_schedulers_in_two_processes_fire_each_slot_once(url: str) -> None:
-    """E3: by the database's clock, whatever those of the processes say."""
+    """SCHEDULER-1: by the database's clock, whatever those of the processes say."""
     clock = ManualClock(datetime(2026, 5, 1, 11, 58, 30, tzinfo=UTC))
     expressions = {"minutely": "* * * * *", "five": "*/5 * * * *", "noon": "0 14 * * *"}
 
@@ -104,7 +104,7 @@ async def test_schedulers_in_two_processes_fire_each_slot_once(url: str) -> None
 
 
 async def test_the_clock_is_the_databases_own(store: PostgresStore) -> None:
-    """E3: without a clock of the test's."""
+    """SCHEDULER-1: without a clock of the test's."""
     scheduler = CronScheduler(store, [CronEntry(name=NAME, expression="* * * * * *", make_job=new_job)])
     await scheduler.fire_due()
     while not await read_all(store):

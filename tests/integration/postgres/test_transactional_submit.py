@@ -132,7 +132,7 @@ async def test_a_key_that_is_taken_answers_with_its_job(store: PostgresStore, ca
 async def test_a_repeat_in_a_later_transaction_doubles_nothing(
     store: PostgresStore, open_caller: OpenCaller, url: str
 ) -> None:
-    """P4: the commit's answer may be lost."""
+    """PORT-4: the commit's answer may be lost."""
     jobs = workflow()
     for _ in range(2):
         async with open_caller(url) as caller:
@@ -303,7 +303,7 @@ async def test_two_transactions_with_one_key_make_one_job(store: PostgresStore, 
 
 
 async def test_two_transactions_with_one_job_make_one_job(store: PostgresStore, url: str) -> None:
-    """P4: a repeat while the first try is still under way."""
+    """PORT-4: a repeat while the first try is still under way."""
     job = new_job()
     async with with_asyncpg(url) as first, with_asyncpg(url) as second:
         await submit_within(store, first, job)

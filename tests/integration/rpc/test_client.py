@@ -1,4 +1,4 @@
-"""The client: what it tries again and what not, where it asks, and how it finds a server that was away. C1 to C4."""
+"""The client: what it tries again, where it asks, how it finds a server that was away (CLIENT-1 to CLIENT-4)."""
 
 import asyncio
 from collections import Counter

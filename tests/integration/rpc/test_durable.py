@@ -185,7 +185,7 @@ async def test_a_job_that_runs_in_another_server_is_canceled_there(url: str) -> 
 
 
 async def test_jobs_of_others_are_not_to_be_seen(url: str) -> None:
-    """M1: neither read, nor listed, nor canceled."""
+    """ENGINEJOB-1: neither read, nor listed, nor canceled."""
     other = NewJob(id=uuid4(), type="resize", payload=Payload.of({"job_type": "resize"}))
     async with durable(url) as client, opened(url) as store:
         await store.submit([Submit(jobs=(other,))])
@@ -197,7 +197,7 @@ async def test_jobs_of_others_are_not_to_be_seen(url: str) -> None:
 
 
 async def test_a_job_once_started_reads_running_until_it_is_terminal(url: str) -> None:
-    """M2: although the engine has put it back among those that wait."""
+    """ENGINEJOB-2: although the engine has put it back among those that wait."""
     worker = uuid4()
     async with durable(url, slots=0) as client, opened(url) as store:
         job_id = (await client.submit_job(job_type="x")).job_id

@@ -117,7 +117,7 @@ async def test_a_second_signal_stops_it_at_once_and_its_jobs_are_handed_back(tmp
 
 
 async def test_what_was_accepted_survives_kill_9(tmp_path: Path) -> None:
-    """D1: every job whose submit was answered ends, and each key still stands for one job."""
+    """DURABLE-1: every job whose submit was answered ends, and each key still stands for one job."""
     url, listen = url_in(tmp_path), f"127.0.0.1:{free_port()}"
     accepted: dict[str, str] = {}
     with server(url, listen=listen) as (program, address):
@@ -162,7 +162,7 @@ async def _codes(client: Client, job_id: str) -> set[grpc.StatusCode]:
 async def test_a_database_that_is_away_or_hangs_is_unavailable_and_found_again(
     private_postgres: PostgresServer,
 ) -> None:
-    """D3: before the deadline, which would be another code."""
+    """DURABLE-3: before the deadline, which would be another code."""
     await migrate.upgrade(private_postgres.url())
     with server(private_postgres.url()) as (program, address):
         async with Client(address, retry=NO_RETRY) as client:

@@ -1,4 +1,4 @@
-"""The wrapper around every method, over a real connection. S1 to S5 of ``rpc/serving.py``."""
+"""The wrapper around every method, over a real connection. SERVING-1 to SERVING-5."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What waits for the disk: everything but a claim (W7 in ``writer``)."""
+"""What waits for the disk: everything but a claim (WRITER-7)."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a caller gives up while another process holds the file is not done later (W6 in ``writer``)."""
+"""What a caller gives up while another process holds the file is not done later (WRITER-6)."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Operations that are asked for at once share a commit (W1 to W3 in ``writer``)."""
+"""Operations that are asked for at once share a commit (WRITER-1 to WRITER-3)."""
 
 import asyncio
 import sqlite3
@@ -74,7 +74,7 @@ async def test_a_lone_submit_is_a_commit_of_its_own(store: SQLiteStore) -> None:
 
 
 async def test_an_answer_comes_after_the_commit(path: Path, store: SQLiteStore) -> None:
-    """W1: whoever has the answer finds the job from any other connection."""
+    """WRITER-1: whoever has the answer finds the job from any other connection."""
     with closing(sqlite3.connect(path)) as other:
 
         async def submit_and_look() -> None:
@@ -85,7 +85,7 @@ async def test_an_answer_comes_after_the_commit(path: Path, store: SQLiteStore) 
 
 
 async def test_a_refused_operation_leaves_its_neighbours_alone(path: Path, store: SQLiteStore) -> None:
-    """W2."""
+    """WRITER-2."""
     await submit_jobs(store, new_job(key="order-7", payload=Payload.of(1)))
     stranger = Claim(owner=uuid4(), queues=("default",), limit=1, nonce=uuid4())
     conflict = submit_answer(store, new_job(key="order-7", payload=Payload.of(2)))
@@ -111,7 +111,7 @@ def _break(error: Exception) -> Callable[[SQLiteTransaction], None]:
 async def test_an_operation_that_breaks_half_way_leaves_nothing(
     path: Path, store: SQLiteStore, error: Exception
 ) -> None:
-    """W2, W3."""
+    """WRITER-2, WRITER-3."""
 
     async def break_down() -> None:
         await store._write(_break(error))

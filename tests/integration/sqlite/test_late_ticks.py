@@ -1,4 +1,4 @@
-"""What a tick may not conclude after others have kept the file for themselves (W8 in ``writer``)."""
+"""What a tick may not conclude after others have kept the file for themselves (WRITER-8)."""
 
 import asyncio
 from pathlib import Path

@@ -19,7 +19,7 @@ from tests.integration.sqlite.processes import finish, ids, start
 
 
 async def test_processes_share_the_work_and_every_job_is_done_once(path: Path, open_store: OpenStore) -> None:
-    """P1, P6; none of them is ever told that the database is locked."""
+    """PORT-1, PORT-6; none of them is ever told that the database is locked."""
     submitters = [start("submit", path, 100) for _ in range(3)]
     workers = [start("work", path, 3 * 300) for _ in range(3)]
     accepted = [job_id for process in submitters for job_id in ids(finish(process))]
@@ -32,7 +32,7 @@ async def test_processes_share_the_work_and_every_job_is_done_once(path: Path, o
 
 
 async def test_what_was_acknowledged_survives_a_kill(path: Path, open_store: OpenStore) -> None:
-    """P1: a submit is durable when it returns, whatever happens to its process then."""
+    """PORT-1: a submit is durable when it returns, whatever happens to its process then."""
     store = await open_store()
     acknowledged = set()
     for _ in range(3):
@@ -77,7 +77,7 @@ async def test_a_write_waits_for_another_connection_that_writes(path: Path, stor
 async def test_a_lock_that_is_never_let_go_is_told_as_unavailable(
     path: Path, store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P4: nothing was written, and the same call succeeds later."""
+    """PORT-4: nothing was written, and the same call succeeds later."""
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)
     job = new_job()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

@@ -50,7 +50,7 @@ async def test_a_check_knows_the_words_of_the_core(
 
 
 def test_every_state_has_one_table() -> None:
-    """S1: state is the table a row is in."""
+    """STATE-1: state is the table a row is in."""
     assert set(_TABLES) == set(State)
     assert {state for state, table in _TABLES.items() if table == "waiting"} == set(WAITING)
     assert {state for state, table in _TABLES.items() if table == "ended"} == set(TERMINAL)

@@ -1,4 +1,4 @@
-"""A handler that forks: the copy of the worker must never go on as a worker. X4."""
+"""A handler that forks: the copy of the worker must never go on as a worker. EXECUTOR-4."""
 
 import os
 

@@ -329,7 +329,7 @@ async def test_claims_that_cannot_go_on_end_the_worker_with_the_reason(world: Wo
 
 @on("sqlite", "postgres")
 async def test_a_worker_without_a_heartbeat_holds_its_leases_for_lost(world: World) -> None:
-    """B2, and the heartbeat's store cannot even be opened."""
+    """PULSE-2, and the heartbeat's store cannot even be opened."""
     told = asyncio.Event()
 
     async def work() -> None:

@@ -1,4 +1,7 @@
-"""Leases: kept while a handler is at work, given up when they are lost. B1, B4, V1, X2, X3."""
+"""Leases: kept while a handler is at work, given up when they are lost.
+
+PULSE-1, PULSE-4, LEASE-1, EXECUTOR-2, EXECUTOR-3.
+"""
 
 import asyncio
 import sqlite3

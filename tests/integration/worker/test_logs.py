@@ -1,4 +1,4 @@
-"""What a handler logs and prints is kept with its attempt. R3."""
+"""What a handler logs and prints is kept with its attempt. REPORTER-3."""
 
 import asyncio
 import logging

@@ -1,4 +1,6 @@
-"""A worker whose process has died is noticed by its proof of life, long before its silence would count. Z1, Z2, B2.
+"""A worker whose process has died is noticed by its proof of life, long before its silence would count.
+
+PRESENCE-1, PRESENCE-2, PULSE-2.
 
 Ticks here know a worker timeout of an hour: what is reclaimed was reclaimed because a process was seen to be gone.
 """

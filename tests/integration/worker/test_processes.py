@@ -1,4 +1,4 @@
-"""Handlers in child processes, through the whole worker. X2; a child's death is its own job's SYSTEM failure."""
+"""Handlers in child processes, through the whole worker (EXECUTOR-2): a child's death is one job's SYSTEM failure."""
 
 import asyncio
 import os

@@ -12,7 +12,7 @@ from tests.integration.worker.world import World
 
 
 async def test_the_last_chances_of_reclaimed_jobs_are_never_side_by_side(world: World) -> None:
-    """O5 in ``slots``: one that kills its worker cannot make the others dead letters."""
+    """SLOT-5: one that kills its worker cannot make the others dead letters."""
     running = most = 0
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""A worker that is told to stop: K1, K2, F3. No attempt is spent, nothing is lost."""
+"""A worker that is told to stop: WORKER-1, WORKER-2, FETCHER-3. No attempt is spent, nothing is lost."""
 
 import asyncio
 import threading
@@ -179,7 +179,7 @@ async def test_what_a_claim_under_way_gets_is_handed_back_while_the_rest_is_fini
 async def test_a_worker_whose_last_job_the_heartbeat_settles_stops(
     world: World, monkeypatch: pytest.MonkeyPatch, mishap: Deed | None
 ) -> None:
-    """A coroutine blocks the loop past its timeout while the worker drains: B4 ends its job, and so the drain.
+    """A coroutine blocks the loop past its timeout while the worker drains: PULSE-4 ends its job, and so the drain.
 
     Whatever goes wrong with the first try, the next heartbeat tries again.
     """

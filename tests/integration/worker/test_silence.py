@@ -1,4 +1,7 @@
-"""A worker that is not heard: it stops its handlers before others may start them, and starts nothing. B2, O1, W8."""
+"""A worker that is not heard: it stops its handlers before others may start them, and starts nothing.
+
+PULSE-2, SLOT-1, WRITER-8.
+"""
 
 import asyncio
 import logging

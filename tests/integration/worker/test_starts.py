@@ -1,4 +1,4 @@
-"""A worker that cannot start leaves nothing behind: no child process, no thread, no stream of its own. K3."""
+"""A worker that cannot start leaves nothing behind: no child process, no thread, no stream of its own. WORKER-3."""
 
 import asyncio
 import multiprocessing.spawn

@@ -1,4 +1,7 @@
-"""Handlers that go on although their attempt has ended: what they say then changes nothing. X2, X3, R4."""
+"""Handlers that go on although their attempt has ended: what they say then changes nothing.
+
+EXECUTOR-2, EXECUTOR-3, REPORTER-4.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""app/signature.py: N1 to N3, and every way in which a function, a call or a payload can be wrong."""
+"""app/signature.py: SIGNATURE-1 to SIGNATURE-3, and every way in which a function, a call or a payload can be wrong."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Traces, as the real SDK exports them; cites OT1 and OT2 of ``contrib/opentelemetry.py``."""
+"""Traces, as the real SDK exports them; cites OTEL-1 and OTEL-2."""
 
 import asyncio
 

@@ -100,7 +100,7 @@ def test_a_scope_is_its_own_and_admin_is_all(held: Scope, scope: Scope) -> None:
 
 @pytest.mark.parametrize("shown", [digest_of(b"another"), bytes(32), b""])
 def test_an_unknown_key_and_a_wrong_secret_are_one_refusal(shown: bytes) -> None:
-    """A2: also where the key is there, but revoked, expired, or good for something else."""
+    """ACCESS-2: also where the key is there, but revoked, expired, or good for something else."""
     presented = Presented(key_id=ID, digest=shown)
     keys = [None, stored(), stored(revoked_at=NOW), stored(expires_at=NOW), stored(Scope.SUBMIT)]
     refusals = set()
@@ -112,14 +112,14 @@ def test_an_unknown_key_and_a_wrong_secret_are_one_refusal(shown: bytes) -> None
 
 
 def test_a_revoked_key_lets_nobody_in() -> None:
-    """A4."""
+    """ACCESS-4."""
     assert reason_of(read_secret(SECRET), stored(revoked_at=NOW + timedelta(days=1))) is Refusal.REVOKED
     both = stored(revoked_at=NOW, expires_at=NOW)
     assert reason_of(read_secret(SECRET), both) is Refusal.REVOKED
 
 
 def test_a_key_is_good_until_it_expires_and_no_moment_longer() -> None:
-    """A4, by the store's clock."""
+    """ACCESS-4, by the store's clock."""
     presented = read_secret(SECRET)
     before = stored(expires_at=NOW, now=NOW - MOMENT)
     assert require_access(presented, before, scope=Scope.READ) == before.key
@@ -127,7 +127,7 @@ def test_a_key_is_good_until_it_expires_and_no_moment_longer() -> None:
 
 
 def test_no_digest_is_shown_by_accident() -> None:
-    """A1: what is printed or logged has neither the secret nor its digest."""
+    """ACCESS-1: what is printed or logged has neither the secret nor its digest."""
     digest = digest_of(RANDOM)
     new = NewKey(id=ID, name="ci", scopes=frozenset(Scope), digest=digest)
     for shown in (stored(), new, read_secret(SECRET)):

@@ -49,7 +49,7 @@ def record(seq: int, state: State) -> Record:
 def test_a_needed_dependency_is_open_until_it_ends_and_ends_its_dependent_unless_completed(
     kind: DependencyKind, state: State
 ) -> None:
-    """G3."""
+    """DEPEND-3."""
     verdict = judge([(kind, record(1, state))])
     assert bool(verdict.open_parents) == (not state.is_terminal)
     assert (verdict.ended_by is not None) == (state in TERMINAL and state is not State.COMPLETED)
@@ -57,7 +57,7 @@ def test_a_needed_dependency_is_open_until_it_ends_and_ends_its_dependent_unless
 
 @pytest.mark.parametrize("state", list(State))
 def test_any_end_meets_after_any_and_none_is_passed_on(state: State) -> None:
-    """G4."""
+    """DEPEND-4."""
     verdict = judge(
         [(DependencyKind.AFTER_ANY, record(1, state)), (DependencyKind.AFTER_ANY, record(2, State.RUNNING))]
     )
@@ -66,7 +66,7 @@ def test_any_end_meets_after_any_and_none_is_passed_on(state: State) -> None:
 
 
 def test_several_kinds_must_all_hold() -> None:
-    """G5."""
+    """DEPEND-5."""
     verdict = judge(
         [(DependencyKind.AFTER_ANY, record(1, State.FAILED)), (DependencyKind.AFTER, record(2, State.RUNNING))]
     )
@@ -81,7 +81,7 @@ def test_only_needed_kinds_pass_an_end_on() -> None:
 
 @given(st.data())
 def test_order_puts_dependencies_first_in_any_graph_without_a_cycle(data: st.DataObject) -> None:
-    """G1."""
+    """DEPEND-1."""
     ids = [UUID(int=n) for n in range(1, data.draw(st.integers(1, 12)) + 1)]
     graph = {
         job: [Dependency(parent) for parent in data.draw(st.lists(st.sampled_from(ids[:n]), unique=True))] if n else []
@@ -95,14 +95,14 @@ def test_order_puts_dependencies_first_in_any_graph_without_a_cycle(data: st.Dat
 
 
 def test_order_finds_a_cycle_and_what_lies_behind_it() -> None:
-    """G1."""
+    """DEPEND-1."""
     a, b, behind, free = (uuid4() for _ in range(4))
     graph = {a: [Dependency(b)], b: [Dependency(a)], behind: [Dependency(b)], free: []}
     assert order(graph) == ([free], [a, b, behind])
 
 
 def test_breadth_and_depth_have_their_limits() -> None:
-    """G2."""
+    """DEPEND-2."""
     many = tuple(Dependency(uuid4()) for _ in range(limits.MAX_DEPENDENCIES))
     assert list(shape_faults(0, uuid4(), many)) == []
     (fault,) = shape_faults(7, uuid4(), (*many, Dependency(uuid4())))

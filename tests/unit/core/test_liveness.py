@@ -1,4 +1,4 @@
-"""By when a job must have moved: core/liveness, V1 to V5."""
+"""By when a job must have moved: core/liveness, LIVENESS-1 to LIVENESS-5."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""When a worker's process counts as dead. Z1, Z2."""
+"""When a worker's process counts as dead. PRESENCE-1, PRESENCE-2."""
 
 from uuid import uuid4
 

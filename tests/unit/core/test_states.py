@@ -65,13 +65,13 @@ def test_every_trigger_is_used() -> None:
 
 
 def test_final_states_are_left_only_by_replay() -> None:
-    """S3."""
+    """STATE-3."""
     left = {(row.source, row.trigger) for row in TRANSITIONS if row.source in TERMINAL}
     assert left == {(state, trigger) for state in REPLAYABLE for trigger in (Trigger.REPLAY, Trigger.REVIVE)}
 
 
 def test_running_is_entered_only_by_claim() -> None:
-    """S4."""
+    """STATE-4."""
     assert [row.trigger for row in TRANSITIONS if row.target is State.RUNNING] == [Trigger.CLAIM]
 
 
@@ -85,7 +85,7 @@ def test_the_groups_divide_the_nine_states() -> None:
 @pytest.mark.parametrize("source", [None, *State])
 @pytest.mark.parametrize("target", list(State))
 def test_what_the_table_does_not_have_is_refused(source: State | None, target: State) -> None:
-    """S2."""
+    """STATE-2."""
     for trigger in Trigger:
         if is_allowed(source, target, trigger):
             require_transition(uuid4(), source, target, trigger)

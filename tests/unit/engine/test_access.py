@@ -48,7 +48,7 @@ async def test_every_key_has_a_secret_of_its_own(store: MemoryStore) -> None:
 
 
 async def test_a_revoked_key_is_refused_from_the_next_check_on(store: MemoryStore) -> None:
-    """E7."""
+    """APIKEY-2."""
     access, elsewhere = Access(store), Access(store)
     created = await access.create("ci", scopes=[Scope.READ])
     assert await elsewhere.check(created.secret, Scope.READ) == created.key
@@ -69,7 +69,7 @@ async def test_a_key_expires_by_the_stores_clock(store: MemoryStore, clock: Manu
 
 
 async def test_a_secret_is_not_shown_by_accident(store: MemoryStore) -> None:
-    """E6."""
+    """APIKEY-1."""
     created = await Access(store).create("ci", scopes=[Scope.READ])
     assert created.secret not in repr(created)
     assert created.secret[-43:] not in repr(vars(store))
@@ -77,7 +77,7 @@ async def test_a_secret_is_not_shown_by_accident(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize("kind", FaultKind)
 async def test_an_answer_that_was_lost_costs_no_key(store: MemoryStore, kind: FaultKind) -> None:
-    """P4: the second try finds what the first may have left."""
+    """PORT-4: the second try finds what the first may have left."""
     faulty = FaultyStore(store, [PlannedFault("add_key", kind)])
     created = await Access(faulty).create("ci", scopes=[Scope.READ])
     await faulty.under_way()

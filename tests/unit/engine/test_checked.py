@@ -1,4 +1,4 @@
-"""P5: nothing reaches a store unchecked. What is refused, and how, is in the store suite's ``bad_input``."""
+"""PORT-5: nothing reaches a store unchecked. What is refused, and how, is in the store suite's ``bad_input``."""
 
 import ast
 from collections.abc import Iterator

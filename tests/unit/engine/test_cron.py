@@ -1,4 +1,4 @@
-"""Which slots a scheduler fires: each once, of missed ones the newest, none for a name it meets first (E3 to E5)."""
+"""Which slots a scheduler fires: each once, of missed ones the newest, no other (SCHEDULER-1 to SCHEDULER-3)."""
 
 import asyncio
 import logging

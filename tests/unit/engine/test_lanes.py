@@ -1,4 +1,4 @@
-"""The number of lanes is the one that was faster (L1, L2)."""
+"""The number of lanes is the one that was faster (LANE-1, LANE-2)."""
 
 from holdfast.engine.lanes import FIRST_CALLS, MOST_CALLS, TRIAL_CALLS, Lanes
 

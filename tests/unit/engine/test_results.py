@@ -1,4 +1,4 @@
-"""app/results.py: R1 to R4, on a store that answers as it is told."""
+"""app/results.py: RESULT-1 to RESULT-4, on a store that answers as it is told."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -82,7 +82,7 @@ async def test_the_wait_ends_when_the_job_does(store: CountingStore, waiter: Res
 
 
 async def test_all_who_wait_share_a_read(store: CountingStore, waiter: ResultWaiter) -> None:
-    """R1: many jobs, and several waiters for one of them."""
+    """RESULT-1: many jobs, and several waiters for one of them."""
     ids = [await job_in_state(store, State.COMPLETED) for _ in range(50)]
     found = await asyncio.gather(*(waiter.wait(job_id) for job_id in [*ids, ids[0], ids[0]]))
     assert [job.id for job in found] == [*ids, ids[0], ids[0]]
@@ -113,7 +113,7 @@ async def test_more_jobs_than_a_read_takes_are_read_one_part_after_the_other(
 
 
 async def test_a_job_is_looked_at_less_and_less_often_up_to_a_bound(store: CountingStore, waiter: ResultWaiter) -> None:
-    """R2: the intervals, not the time they take."""
+    """RESULT-2: the intervals, not the time they take."""
     job_id = await submit_one(store)
     task = waiting(waiter, job_id)
     intervals = []
@@ -130,7 +130,7 @@ async def test_a_job_is_looked_at_less_and_less_often_up_to_a_bound(store: Count
 
 
 async def test_nothing_runs_once_nobody_waits(store: CountingStore, waiter: ResultWaiter) -> None:
-    """R3: not even for a job that has not ended."""
+    """RESULT-3: not even for a job that has not ended."""
     job_id = await submit_one(store)
     tasks = [waiting(waiter, job_id), waiting(waiter, job_id)]
     await store.until_asked(2)
@@ -145,7 +145,7 @@ async def test_nothing_runs_once_nobody_waits(store: CountingStore, waiter: Resu
 
 
 async def test_a_store_that_is_away_delays_the_answer(store: CountingStore, waiter: ResultWaiter) -> None:
-    """R4."""
+    """RESULT-4."""
     job_id = await job_in_state(store, State.COMPLETED)
     store.errors = [Unavailable("away"), Unavailable("still away")]
     assert (await waiter.wait(job_id)).id == job_id

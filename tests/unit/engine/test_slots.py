@@ -1,4 +1,4 @@
-"""When a slot may fire (K1 to K3), whatever a store knows of its name."""
+"""When a slot may fire (CRON-1 to CRON-3), whatever a store knows of its name."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Concurrent submits share a call, without waiting for company (E1, E2)."""
+"""Concurrent submits share a call, without waiting for company (SUBMIT-1, SUBMIT-2)."""
 
 import asyncio
 from collections import deque

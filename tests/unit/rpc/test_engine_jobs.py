@@ -1,4 +1,4 @@
-"""A v1 job as the engine's, and what is read from it. M1 to M3 of ``rpc/engine_jobs.py``."""
+"""A v1 job as the engine's, and what is read from it. ENGINEJOB-1 to ENGINEJOB-3."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Log records as lines for machines (J1 … J3 of ``telemetry/json_lines.py``) and for people."""
+"""Log records as lines for machines (JSONLINE-1 to JSONLINE-3) and for people."""
 
 import io
 import json

@@ -15,7 +15,7 @@ MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
-    """A1"""
+    """TESTAPP-1"""
     shop.outbox.clear()
     shop.counting.executed = 0
     call_handlers, stdout = logging.Logger.callHandlers, sys.stdout

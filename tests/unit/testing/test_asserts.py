@@ -29,7 +29,7 @@ def failure(assertion: Any, *args: Any, **parameters: Any) -> str:
 
 
 async def test_a_submit_is_found_by_the_parameters_that_are_named(jobs: testing.Jobs) -> None:
-    """S1"""
+    """ASSERT-1"""
     await send_mail.submit("ann", subject="Welcome")
     jobs.assert_submitted(send_mail)
     jobs.assert_submitted_once(send_mail, to="ann")
@@ -41,7 +41,7 @@ async def test_a_submit_is_found_by_the_parameters_that_are_named(jobs: testing.
 
 
 async def test_a_default_counts_as_given(jobs: testing.Jobs) -> None:
-    """S1"""
+    """ASSERT-1"""
     await send_mail.submit("ann")
     jobs.assert_submitted_once(send_mail, to="ann", subject="Hello")
 
@@ -220,7 +220,7 @@ async def test_bytes_and_long_parameters_are_shown_in_short(jobs: testing.Jobs) 
 
 
 async def test_a_parameter_that_does_not_exist_never_passes(jobs: testing.Jobs) -> None:
-    """S2"""
+    """ASSERT-2"""
     for assertion in (jobs.assert_submitted, jobs.assert_submitted_once, jobs.assert_not_submitted, jobs.submitted):
         with pytest.raises(UsageError, match="'send_mail' has no parameter 'too'; it has: to, subject"):
             assertion(send_mail, too="ann")

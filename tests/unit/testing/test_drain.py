@@ -48,7 +48,7 @@ async def test_what_a_job_submits_and_spawns_is_run_by_the_same_drain() -> None:
 
 
 async def test_a_job_may_wait_for_another_one() -> None:
-    """D1"""
+    """HANDS-1"""
     async with testing.run(app) as jobs:
         handle = await ask.submit("ann")
         result = await jobs.result(handle)
@@ -176,7 +176,7 @@ async def test_a_failure_that_the_test_expects_is_returned() -> None:
 
 
 async def test_a_failure_is_told_once() -> None:
-    """T2"""
+    """STAGE-2"""
     async with testing.run(app) as jobs:
         handle = await refuse.submit("no")
         await jobs.drain(raise_failures=False)
@@ -189,7 +189,7 @@ async def test_a_failure_is_told_once() -> None:
 
 
 async def test_a_failure_that_a_retry_mended_is_none() -> None:
-    """T2"""
+    """STAGE-2"""
     async with testing.run(app) as jobs:
         handle = await charge.submit(7, failures=2)
         drained = await jobs.drain(wait=True)
@@ -291,12 +291,12 @@ async def test_a_job_that_submits_itself_for_ever_is_stopped() -> None:
         await again.submit()
         with pytest.raises(UsageError, match="50 attempts were made and 'again' is still to run"):
             await jobs.drain()
-        # D2: what was claimed and not started is back.
+        # HANDS-2: what was claimed and not started is back.
         assert (await endless.list(states=State.RUNNING)).jobs == ()
 
 
 async def test_a_handler_that_waits_for_ever_ends_the_drain_by_name() -> None:
-    """D2"""
+    """HANDS-2"""
     waiting = Holdfast(shop.URL)
     ended = asyncio.Event()
 

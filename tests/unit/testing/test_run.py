@@ -11,7 +11,7 @@ from tests.unit.testing.shop import app, outbox, send_mail, signup, signup_sync
 
 
 async def test_one_test_after_the_other_sees_only_its_own_jobs() -> None:
-    """A2"""
+    """TESTAPP-2"""
     async with testing.run(app) as jobs:
         handle = await send_mail.submit("ann")
     async with testing.run(app) as again:
@@ -23,7 +23,7 @@ async def test_one_test_after_the_other_sees_only_its_own_jobs() -> None:
 
 
 async def test_an_exception_leaves_nothing_behind() -> None:
-    """A1"""
+    """TESTAPP-1"""
     with pytest.raises(LookupError):
         async with testing.run(app):
             raise LookupError("in the test")
@@ -33,7 +33,7 @@ async def test_an_exception_leaves_nothing_behind() -> None:
 
 
 async def test_a_test_that_is_cancelled_in_a_drain_leaves_nothing_behind() -> None:
-    """A1"""
+    """TESTAPP-1"""
     hanging = Holdfast("memory://")
     started, ended = asyncio.Event(), asyncio.Event()
 
@@ -60,7 +60,7 @@ async def test_a_test_that_is_cancelled_in_a_drain_leaves_nothing_behind() -> No
 
 
 async def test_one_inside_the_other_is_refused() -> None:
-    """A2"""
+    """TESTAPP-2"""
     async with testing.run(app):
         with pytest.raises(UsageError, match="cannot stand inside another one"):
             async with testing.run(app):
@@ -70,7 +70,7 @@ async def test_one_inside_the_other_is_refused() -> None:
 
 
 def test_one_inside_the_other_is_refused_without_a_loop() -> None:
-    """A2"""
+    """TESTAPP-2"""
     with testing.run(app) as jobs:
         with pytest.raises(UsageError, match="cannot stand inside another one"), testing.run(app):
             pass
@@ -103,7 +103,7 @@ async def test_an_app_that_is_open_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_apps_own_database_is_neither_made_nor_touched(tmp_path: Path) -> None:
-    """A1"""
+    """TESTAPP-1"""
     own = Holdfast(f"sqlite:///{tmp_path}/own.db")
 
     @own.job

@@ -51,7 +51,7 @@ async def test_what_is_to_be_done_now_is_done_before_time_passes() -> None:
 
 
 async def test_every_retry_has_its_turn_at_its_exact_time() -> None:
-    """T1. No jitter: a test says the same whenever it runs."""
+    """STAGE-1. No jitter: a test says the same whenever it runs."""
     async with testing.run(app, start=MIDNIGHT) as jobs:
         handle = await charge.submit(7, failures=2)
         await jobs.drain(raise_failures=False)
@@ -64,7 +64,7 @@ async def test_every_retry_has_its_turn_at_its_exact_time() -> None:
 
 
 async def test_jobs_meet_their_times_in_order() -> None:
-    """T1: the retry, due after a second, comes before what is due after two; it may submit for the time in between."""
+    """STAGE-1: the retry, due after one second, comes before what is due after two, and may submit in between."""
     async with testing.run(app, start=MIDNIGHT, cron=False) as jobs:
         await send_mail.options(delay=2).submit("second")
         await charge.submit(1, failures=1)
@@ -91,7 +91,7 @@ async def test_a_lifetime_that_ends_fails_the_test() -> None:
 
 
 async def test_a_lifetime_ends_at_its_own_time_however_far_time_goes() -> None:
-    """T1"""
+    """STAGE-1"""
     async with testing.run(app, start=MIDNIGHT, cron=False) as jobs:
         await app.pause("mails")
         handle = await send_mail.options(lifetime=3600).submit("ann")
@@ -100,7 +100,7 @@ async def test_a_lifetime_ends_at_its_own_time_however_far_time_goes() -> None:
 
 
 async def test_a_failure_is_told_although_retention_has_removed_the_job() -> None:
-    """T2"""
+    """STAGE-2"""
     async with testing.run(app, cron=False) as jobs:
         handle = await charge.submit(7)
         with pytest.raises(testing.HandlerFailed, match="DEAD_LETTER after 3 attempts"):

@@ -1,4 +1,4 @@
-"""What a handler logs and prints is kept with its attempt; cites C1 … C6 of ``worker/capture.py``."""
+"""What a handler logs and prints is kept with its attempt; cites CAPTURE-1 to CAPTURE-6."""
 
 import asyncio
 import contextlib

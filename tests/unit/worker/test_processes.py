@@ -1,4 +1,4 @@
-"""Handlers in child processes: what they are given and give, how they fail and die; cites H1 … of the README."""
+"""Handlers in child processes: what they are given and give, how they fail and die; cites CHILD-1 … of the README."""
 
 import asyncio
 import os

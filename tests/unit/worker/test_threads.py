@@ -1,4 +1,4 @@
-"""Plain functions in threads; cites T1 … T4 of ``worker/threads.py``."""
+"""Plain functions in threads; cites THREAD-1 to THREAD-4."""
 
 import asyncio
 import contextvars

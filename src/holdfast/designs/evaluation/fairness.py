@@ -1,6 +1,6 @@
 """What makes a comparison fair, checked before and during the run; what is not fair is refused. Pure but for one look.
 
-Numbered as in the README: F1 slots, F2 ingress, F3 an idle machine, F4 the same load.
+Numbered as in the README: FAIRNESS-1 slots, FAIRNESS-2 ingress, FAIRNESS-3 an idle machine, FAIRNESS-4 the same load.
 """
 
 import asyncio

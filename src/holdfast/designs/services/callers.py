@@ -1,6 +1,6 @@
 """Who may call what: the contract's matrix. A caller names itself in its call's metadata.
 
-Who is not in a method's set is refused by the server before its request is looked at (``rpc/serving`` S2). Two entries
+Who is not in a method's set is refused by the server before its request is looked at (SERVING-2). Two entries
 of the matrix depend on the request too: a gateway moves statuses and stores envelopes only to cancel a queued job.
 """
 

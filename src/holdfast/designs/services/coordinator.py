@@ -4,16 +4,18 @@ A FetchWork looks for a job in three places: the IDs that were dequeued and coul
 nobody runs, the queue. The search goes on when the call that started it is cancelled: an ID that has been popped is in
 nobody else's hands. What it finds for a caller that has gone is kept for the next one.
 
-C1. A job is assigned only after its move QUEUED → RUNNING was applied. A move that comes too late is an expected race.
-C2. A dequeued ID whose move could not be asked for is kept and tried first. The queue is told of an ID when its job has
-    ended; what we take to the grave before, it gives to our successor. What it gives back while we look after it is
-    passed over. A dequeued job that is RUNNING although no worker has it was on its way to one, or lost with one, and
-    is handed out as well.
-C3. A RUNNING job that nobody runs stays RUNNING and is handed to a later FetchWork, three times at most; then it is
-    FAILED with WORKER_LOST.
-C4. The envelope is stored before the status is moved, and the status becomes that of the stored envelope, whoever
-    brought it. So the two agree, and the first report wins.
-C5. A cancel that was requested before a job's outcome is reported wins, and so it does before the job is handed out.
+COORDINATOR-1. A job is assigned only after its move QUEUED → RUNNING was applied. A move that comes too late is an
+    expected race.
+COORDINATOR-2. A dequeued ID whose move could not be asked for is kept and tried first. The queue is told of an ID when
+    its job has ended; what we take to the grave before, it gives to our successor. What it gives back while we look
+    after it is passed over. A dequeued job that is RUNNING although no worker has it was on its way to one, or lost
+    with one, and is handed out as well.
+COORDINATOR-3. A RUNNING job that nobody runs stays RUNNING and is handed to a later FetchWork, three times at most;
+    then it is FAILED with WORKER_LOST.
+COORDINATOR-4. The envelope is stored before the status is moved, and the status becomes that of the stored envelope,
+    whoever brought it. So the two agree, and the first report wins.
+COORDINATOR-5. A cancel that was requested before a job's outcome is reported wins, and so it does before the job is
+    handed out.
 """
 
 import asyncio

@@ -4,10 +4,10 @@ A node makes job IDs that hash to itself (``rpc/partition``), so the node that t
 about a job belongs to its owner, and a submit with a key to the key's owner, which is the one that can know the key.
 Who asks another node is forwarded to that one, over the same public API.
 
-B1. A call is forwarded once: a node that is asked by a node answers itself, or says that the two disagree, which asking
-    again does not help.
-B2. The owner's being away is UNAVAILABLE, at once or when the call's own deadline ends.
-B3. ListJobs is about this node's own jobs.
+DESIGNB-1. A call is forwarded once: a node that is asked by a node answers itself, or says that the two disagree, which
+    asking again does not help.
+DESIGNB-2. The owner's being away is UNAVAILABLE, at once or when the call's own deadline ends.
+DESIGNB-3. ListJobs is about this node's own jobs.
 """
 
 import logging

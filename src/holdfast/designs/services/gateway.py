@@ -1,13 +1,15 @@
 """The gateway: the public API over the job table, the queue and the result table. It keeps nothing itself.
 
-W1. A job is accepted when it is in the queue. Where that fails, only the job that this very call has made is taken
-    back; a duplicate that is still QUEUED is enqueued once more and never deleted.
-W2. A queued cancel takes the job out of the queue, then stores its envelope, then moves its status. Where it cannot be
-    finished, the job is enqueued again and the answer is UNAVAILABLE: canceled or queued, and never in between.
-W3. A queued cancel that finds the job gone from the queue asks for a running cancel instead, and says how the job
-    stands. If that is still QUEUED the job is enqueued again, so that whoever takes it sees the request; of a job that
-    is older than 5 s this is an anomaly.
-W4. A terminal status without its envelope is UNAVAILABLE, and an anomaly in the log.
+GATEWAY-1. A job is accepted when it is in the queue. Where that fails, only the job that this very call has made is
+    taken back; a duplicate that is still QUEUED is enqueued once more and never deleted.
+GATEWAY-2. A queued cancel takes the job out of the queue, then stores its envelope, then moves its status. Where it
+    cannot be finished, the job is enqueued again and the answer is UNAVAILABLE: canceled or queued, and never in
+    between.
+GATEWAY-3. A queued cancel that finds the job gone from the queue asks for a running cancel instead, and says how the
+    job stands. If that is still QUEUED the job is enqueued again, so that whoever takes it sees the request; of a job
+    that is older than 5 s this is an anomaly.
+GATEWAY-4. A terminal status without its envelope is UNAVAILABLE, and an anomaly in the log.
+GATEWAY-5. A read behind which a service hangs is UNAVAILABLE before its caller's deadline.
 """
 
 import logging
@@ -135,7 +137,8 @@ class Gateway:
         try:
             answer = await self._queue.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
         except Refusal as refusal:
-            # It may be removed, and only the answer lost. A queue that is away for this too gives it back itself (Q4).
+            # It may be removed, and only the answer lost. A queue that is away for this too gives it back itself
+            # (QUEUE-4).
             with suppress(Refusal):
                 await self._enqueue(job_id)
             raise unavailable(f"not canceled, try again: {refusal.message}", job_id=job_id) from refusal

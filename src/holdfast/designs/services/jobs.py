@@ -2,13 +2,13 @@
 
 Everything here happens in one step of the loop: no method waits for anything, so each is atomic.
 
-T1. A status moves only along ``MOVES``, and only from the one that the caller expects. What is no such move is refused
-    and logged; a status that is another one by now is a soft outcome. So the first terminal status stays.
-T2. While a key is remembered, the same key with the same spec is the same job, and with another spec a conflict. The
-    newest 10,000 keys are remembered, in the order in which they first came.
-T3. A job is deleted only with the status that the caller expects, and only if no other call was given it: a duplicate
-    submit was told that it is accepted. Its key goes with it.
-T4. Pages are in the contract's order, whatever the statuses asked for, and no call sorts the table.
+JOBTABLE-1. A status moves only along ``MOVES``, and only from the one that the caller expects. What is no such move is
+    refused and logged; a status that is another one by now is a soft outcome. So the first terminal status stays.
+JOBTABLE-2. While a key is remembered, the same key with the same spec is the same job, and with another spec a
+    conflict. The newest 10,000 keys are remembered, in the order in which they first came.
+JOBTABLE-3. A job is deleted only with the status that the caller expects, and only if no other call was given it: a
+    duplicate submit was told that it is accepted. Its key goes with it.
+JOBTABLE-4. Pages are in the contract's order, whatever the statuses asked for, and no call sorts the table.
 """
 
 import logging

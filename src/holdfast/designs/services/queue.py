@@ -1,12 +1,12 @@
 """The FIFO queue of job IDs, with askers that wait for one.
 
-Q1. An ID is in the queue once, however often it is enqueued.
-Q2. An ID is popped only in the same step in which its asker goes on: never for one whose call was cancelled while it
-    waited, nor for one that has under 200 ms left. An asker that goes without passes the wake-up on.
-Q3. Nobody waits longer than 700 ms, and nobody waits while there is a job.
-Q4. An ID that was given to a caller which settles its IDs, and was not settled for 5 s, is in front of the queue again:
-    the caller may have been killed since. Whoever takes it knows that its job runs, or finds out. So it is with an ID
-    that was removed: a cancel may not have come to its end.
+QUEUE-1. An ID is in the queue once, however often it is enqueued.
+QUEUE-2. An ID is popped only in the same step in which its asker goes on: never for one whose call was cancelled while
+    it waited, nor for one that has under 200 ms left. An asker that goes without passes the wake-up on.
+QUEUE-3. Nobody waits longer than 700 ms, and nobody waits while there is a job.
+QUEUE-4. An ID that was given to a caller which settles its IDs, and was not settled for 5 s, is in front of the queue
+    again: the caller may have been killed since. Whoever takes it knows that its job runs, or finds out. So it is with
+    an ID that was removed: a cancel may not have come to its end.
 """
 
 import asyncio

@@ -8,9 +8,9 @@ may also name the jobs that the worker has. That is how this table is right agai
   have been on its way when the heartbeat was made;
 - the coordinator was restarted and knows nothing: what a worker names and nobody else has is that worker's.
 
-G1. A job is with one worker, or lost, or not here at all.
-G2. A lost job's number of deliveries is kept until the job has ended.
-G3. A worker is lost by its own silence: while this process stood still, it could not hear anybody.
+REGISTRY-1. A job is with one worker, or lost, or not here at all.
+REGISTRY-2. A lost job's number of deliveries is kept until the job has ended.
+REGISTRY-3. A worker is lost by its own silence: while this process stood still, it could not hear anybody.
 """
 
 from collections import OrderedDict

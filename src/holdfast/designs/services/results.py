@@ -1,7 +1,8 @@
 """The result table: one terminal envelope a job.
 
-R1. The first envelope stays. Whoever brings another one is told the status of the first, and by it that the two agree.
-R2. An envelope has a terminal status, at most 256 KiB of output, and the checksum of exactly these bytes.
+ENVELOPE-1. The first envelope stays. Whoever brings another one is told the status of the first, and by it that the two
+    agree.
+ENVELOPE-2. An envelope has a terminal status, at most 256 KiB of output, and the checksum of exactly these bytes.
 """
 
 from typing import Final

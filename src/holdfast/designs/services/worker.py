@@ -3,11 +3,12 @@
 An idle slot waits inside its FetchWork, which the coordinator holds open for a while; it asks again at once when that
 was at least as long as the hint said, and else after the rest of it. So nobody polls, and a job is taken when it comes.
 
-K1. A report is repeated until it is accepted or refused: it is idempotent. Until then its slot takes no other job.
-K2. A heartbeat names every job whose FetchWork has been answered and whose report has not: the coordinator learns by it
-    what a lost answer, or its own restart, has made it wrong about.
-K3. The coordinator's being away ends nothing: the worker asks again, at most a second later, and is known again with
-    its next heartbeat.
+WORKERSERVICE-1. A report is repeated until it is accepted or refused: it is idempotent. Until then its slot takes no
+    other job.
+WORKERSERVICE-2. A heartbeat names every job whose FetchWork has been answered and whose report has not: the coordinator
+    learns by it what a lost answer, or its own restart, has made it wrong about.
+WORKERSERVICE-3. The coordinator's being away ends nothing: the worker asks again, at most a second later, and is known
+    again with its next heartbeat.
 """
 
 import asyncio

@@ -15,21 +15,21 @@ What commits late, or was locked when the cursor passed, lies behind the cursor.
   behind the cursor, the cursor returns to it. When nothing is ahead of its floor, no refresh is owed.
 
 How the floor rises. Whoever places a row in ``ready`` locks that table for writing before it draws the place, and keeps
-the lock until it ends (PG3). At time A we read the last place drawn and then who holds such a lock. At time B, a second
-later, we read the holders again. If none of A's is among them, each has ended, and every row placed up to A's place is
-visible or never will be: a commit becomes visible before its locks are released. So the floor of B is A's place, or
-just before the first row of the lane that a snapshot taken after that shows, whichever comes first. Rows that others
-have locked are shown, too: they may come back. No transaction's number is asked for, so a transaction that reads, or
-that writes other tables, holds no floor back, however long it stays open. A prepared transaction has another name than
-before, so while one holds the table no floor rises.
+the lock until it ends (POSTGRES-3). At time A we read the last place drawn and then who holds such a lock. At time B, a
+second later, we read the holders again. If none of A's is among them, each has ended, and every row placed up to A's
+place is visible or never will be: a commit becomes visible before its locks are released. So the floor of B is A's
+place, or just before the first row of the lane that a snapshot taken after that shows, whichever comes first. Rows that
+others have locked are shown, too: they may come back. No transaction's number is asked for, so a transaction that
+reads, or that writes other tables, holds no floor back, however long it stays open. A prepared transaction has another
+name than before, so while one holds the table no floor rises.
 
 All this is true of one server and of places that only grow. So floors are forgotten when a connection is lost, when the
 server is not the one asked before, and when the sequence is behind a cursor; and once a minute a refresh looks from the
 beginning all the same.
 
-C1. No visible row of a lane's types lies at or below its floor.
-C2. A row behind the cursor is found within a second or, after a failover or a restore, within a minute.
-C3. An answer does not move a cursor that went back after its question was asked.
+CURSOR-1. No visible row of a lane's types lies at or below its floor.
+CURSOR-2. A row behind the cursor is found within a second or, after a failover or a restore, within a minute.
+CURSOR-3. An answer does not move a cursor that went back after its question was asked.
 """
 
 import math

@@ -4,13 +4,13 @@ Of a primary and its standbys only one is the primary, and after a failover it i
 several hosts by itself, but only with one time limit for all of them: a first host that swallows everything would use
 it up. So each host is tried by itself.
 
-H1. Of several hosts each has ``HOST_SECONDS``; a single one has ``CONNECT_SECONDS``.
-H2. A host that failed, or in which somebody's patience ran out, is the last to be tried next time. So the one that was
-    good stays the first, and a dead one costs its time once.
-H3. With several hosts and no ``target_session_attrs`` of the caller's, a server that cannot be written to is passed by:
-    a queue has no use for it.
-H4. A refusal that trying again does not cure (a wrong password, no such database) is raised where every host gave one.
-    A standby may be behind, and not know the database or the password yet.
+HOST-1. Of several hosts each has ``HOST_SECONDS``; a single one has ``CONNECT_SECONDS``.
+HOST-2. A host that failed, or in which somebody's patience ran out, is the last to be tried next time. So the one that
+    was good stays the first, and a dead one costs its time once.
+HOST-3. With several hosts and no ``target_session_attrs`` of the caller's, a server that cannot be written to is passed
+    by: a queue has no use for it.
+HOST-4. A refusal that trying again does not cure (a wrong password, no such database) is raised where every host gave
+    one. A standby may be behind, and not know the database or the password yet.
 """
 
 import asyncio

@@ -4,16 +4,16 @@ A lock is ours, for milliseconds, or that of somebody's open transaction (``subm
 pleases them. Nobody can tell them apart, so nobody waits for long, or for one while holding another that stands behind
 it in the order:
 
-K1. Job rows are locked in one order: ready, waiting, running, ended; in each by seq. A transaction waits in its first
-    lock of job rows only, in that order, for BRIEFLY at most. Later ones take what is free. Where something is not,
-    the transaction is rolled back and begins again, and its first lock takes that too (``Waiting.ahead``).
-K2. Keys are tried, not waited for. A key that was inserted and not committed cannot be seen, so whoever takes one first
-    takes an advisory lock of its hash. Whoever takes more than TRIED_KEYS at once does not; others who want one of
-    those wait for it in the index, for KEYS_BRIEFLY, and then try again without a connection in between.
-K3. tick, claim and heartbeat never wait for a job row: they skip what is locked. The telling of dependents, whose marks
-    are durable, waits for TELLING_BRIEFLY; after doing so in vain nobody waits there for a second (``telling``).
-K4. Marks, edges, notes and attempts are written only under the lock of a job they belong to.
-K5. In a caller's own transaction every lock is waited for, as long as the caller's ``lock_timeout`` says.
+LOCK-1. Job rows are locked in one order: ready, waiting, running, ended; in each by seq. A transaction waits in its
+    first lock of job rows only, in that order, for BRIEFLY at most. Later ones take what is free. Where something is
+    not, the transaction is rolled back and begins again, and its first lock takes that too (``Waiting.ahead``).
+LOCK-2. Keys are tried, not waited for. A key that was inserted and not committed cannot be seen, so whoever takes one
+    first takes an advisory lock of its hash. Whoever takes more than TRIED_KEYS at once does not; others who want one
+    of those wait for it in the index, for KEYS_BRIEFLY, and then try again without a connection in between.
+LOCK-3. tick, claim and heartbeat never wait for a job row: they skip what is locked. The telling of dependents, whose
+    marks are durable, waits for TELLING_BRIEFLY; after doing so in vain nobody waits there for a second (``telling``).
+LOCK-4. Marks, edges, notes and attempts are written only under the lock of a job they belong to.
+LOCK-5. In a caller's own transaction every lock is waited for, as long as the caller's ``lock_timeout`` says.
 """
 
 from collections.abc import Collection, Iterable

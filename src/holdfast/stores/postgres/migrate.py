@@ -4,18 +4,18 @@ Safe to start from many processes at once: one is at work, the others wait for i
 was done stays, and the next start goes on. A role needs no more rights than what is to be done needs: none to change
 anything where nothing is to be changed.
 
-M1. A table that is changed is locked against everybody, and while that lock is waited for, every other statement waits
-    behind it. So such a lock is waited for briefly and held for a moment: each step of a migration (``steps.py``) is a
-    short transaction that reads no table under such a lock. Where somebody's transaction holds the table, the step is
-    rolled back and made again after a pause, in which the others go on.
-M2. Autovacuum gives way only to whoever has waited for a second. It is waited for with a lock that nobody else waits
-    behind.
-M3. Indexes are built CONCURRENTLY, which waits for the transactions of others, but nobody waits for it. One that was
-    interrupted leaves an index that is not valid; it is dropped before it is built again.
-M4. Who is at work holds an advisory lock in an idle transaction of another connection (behind a pooler a session's lock
-    would be nobody's). The others ask for it again and again: whoever waited for it inside a statement would hold a
-    snapshot, and the index would wait for that for ever.
-M5. A schema that is not there yet is made in one transaction.
+MIGRATE-1. A table that is changed is locked against everybody, and while that lock is waited for, every other statement
+    waits behind it. So such a lock is waited for briefly and held for a moment: each step of a migration (``steps.py``)
+    is a short transaction that reads no table under such a lock. Where somebody's transaction holds the table, the step
+    is rolled back and made again after a pause, in which the others go on.
+MIGRATE-2. Autovacuum gives way only to whoever has waited for a second. It is waited for with a lock that nobody else
+    waits behind.
+MIGRATE-3. Indexes are built CONCURRENTLY, which waits for the transactions of others, but nobody waits for it. One that
+    was interrupted leaves an index that is not valid; it is dropped before it is built again.
+MIGRATE-4. Who is at work holds an advisory lock in an idle transaction of another connection (behind a pooler a
+    session's lock would be nobody's). The others ask for it again and again: whoever waited for it inside a statement
+    would hold a snapshot, and the index would wait for that for ever.
+MIGRATE-5. A schema that is not there yet is made in one transaction.
 """
 
 import asyncio
@@ -174,7 +174,7 @@ class _Upgrade:
             return
         for migration in left:
             for step in steps_of(migration, self._statements):
-                await guard.execute("SELECT")  # M4: it is still ours
+                await guard.execute("SELECT")  # MIGRATE-4: it is still ours
                 await self._take_patiently(step, guard)
             self.at = Schema(migration.number, migration.compatible_since)
 
@@ -252,7 +252,7 @@ class _Upgrade:
                 await self._note(step.completes, _NEXT_NOTE)
 
     async def _have_vacuum_leave(self, tables: Sequence[str]) -> None:
-        """M2."""
+        """MIGRATE-2."""
         await self._wait_at_most(VACUUM_SECONDS)
         for table in tables:
             if await self._connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table):
@@ -262,7 +262,7 @@ class _Upgrade:
         await self._connection.execute(f"SET LOCAL lock_timeout = {seconds * 1000:.0f}")
 
     async def _alone(self, statement: str, guard: asyncpg.Connection) -> None:
-        """M3."""
+        """MIGRATE-3."""
         index = index_made_by(statement)
         if index is not None and await self._connection.fetchval(_INVALID, self._statements.schema, index):
             await self._waiting(f"DROP INDEX CONCURRENTLY {self._statements.schema}.{index}", guard)

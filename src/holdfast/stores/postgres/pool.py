@@ -3,15 +3,15 @@
 asyncpg's own pool spends several turns of the event loop on every hand-out, which a single durable submit can feel.
 Connections here carry no session state (see ``database``), so giving one back is putting it down.
 
-P1. Nobody waits for a connection of their own to be opened (tens of milliseconds) when another is given back first:
+POOL-1. Nobody waits for a connection of their own to be opened (tens of milliseconds) when another is given back first:
     whoever finds none free waits for either.
-P2. They are served in the order they came.
-P3. That no other can be opened is the error of those who wait only where none is open: of all, or, while others are
+POOL-2. They are served in the order they came.
+POOL-3. That no other can be opened is the error of those who wait only where none is open: of all, or, while others are
     still being opened, of the one who has waited longest. Else one will be given back, and opening is tried again.
-P4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
-P5. Where an answer did not come in time, the idle connections are not used again either: a network that swallowed one
-    has most often swallowed all, and each would cost its next user the whole time once more.
-P6. A connection to a server that cannot be written to is not used again, and neither are the idle ones, which most
+POOL-4. Whoever gives up waiting takes an opening along: one that hangs must not be what the next one waits for.
+POOL-5. Where an answer did not come in time, the idle connections are not used again either: a network that swallowed
+    one has most often swallowed all, and each would cost its next user the whole time once more.
+POOL-6. A connection to a server that cannot be written to is not used again, and neither are the idle ones, which most
     likely lead there, too: another may find the primary.
 """
 

@@ -1,11 +1,11 @@
 """What a process remembers between two ticks, so that they stay cheap: where its searches start, and what may rest.
 
-S1. What the clock says may be wrong, and a row may become visible, or lose a stranger's lock, long after its time. So
-    nothing that must happen rests on where a search starts: at least every ``FULL_SWEEP_SECONDS``, and at once when
+SWEEP-1. What the clock says may be wrong, and a row may become visible, or lose a stranger's lock, long after its time.
+    So nothing that must happen rests on where a search starts: at least every ``FULL_SWEEP_SECONDS``, and at once when
     the database's clock went back or a connection was lost, a search starts from the beginning. (A standby that is
     promoted may have lost what was done about a row: it stands where it stood.)
-S2. A search counts as made only after the commit of what was done about it.
-S3. Retention looks at a job that must stay once, and then not for ``Retention.again_seconds``.
+SWEEP-2. A search counts as made only after the commit of what was done about it.
+SWEEP-3. Retention looks at a job that must stay once, and then not for ``Retention.again_seconds``.
 """
 
 import time

@@ -4,11 +4,12 @@ How it works: per queue, one walk along the claim index joined to the facts, fro
 (``cursors``); then one insert for all leases, and one delete for all the places. The transaction has the write lock, so
 nothing can come between.
 
-C1. The order is queue as given, then priority, then place; paused queues and jobs over their lifetime are passed by.
-C2. A job that was ever reclaimed (fragile) is taken alone: the batch ends before it, or is it.
-C3. Attempt and version are counted here; the lease ends with its visibility timeout or with the job's lifetime,
+CLAIM-1. The order is queue as given, then priority, then place; paused queues and jobs over their lifetime are passed
+    by.
+CLAIM-2. A job that was ever reclaimed (fragile) is taken alone: the batch ends before it, or is it.
+CLAIM-3. Attempt and version are counted here; the lease ends with its visibility timeout or with the job's lifetime,
     whichever is first.
-C4. A repeat first returns the leases that the claim's tokens already have.
+CLAIM-4. A repeat first returns the leases that the claim's tokens already have.
 
 What the worker is told is made from the rows after the commit: the write lock is held for the writing alone.
 """

@@ -82,7 +82,7 @@ def _set_up(connection: sqlite3.Connection, synchronous: Synchronous) -> None:
         "foreign_keys = OFF",
         "temp_store = MEMORY",
         f"cache_size = -{CACHE_KIBIBYTES}",
-        "wal_autocheckpoint = 0",  # the writer's own work: W5
+        "wal_autocheckpoint = 0",  # the writer's own work: WRITER-5
         f"journal_size_limit = {LOG_BYTES}",
     ):
         patiently(connection, f"PRAGMA {pragma}")

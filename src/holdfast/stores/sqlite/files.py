@@ -4,8 +4,8 @@ SQLite keeps its files open and never looks at their names again. Delete, move o
 writing into a file that nobody will find; of two processes that have different ``-shm`` files, each believes to be the
 only writer. So the store looks itself, after every commit and every read.
 
-N1. Nothing is acknowledged, and no read answered, unless all three names still led to the opened files afterwards.
-N2. Once one of them did not, the store does nothing more. It has to be opened again.
+FILES-1. Nothing is acknowledged, and no read answered, unless all three names still led to the opened files afterwards.
+FILES-2. Once one of them did not, the store does nothing more. It has to be opened again.
 """
 
 import os

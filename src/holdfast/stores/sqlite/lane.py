@@ -117,7 +117,7 @@ class Lane(ABC):
         return True
 
     def _require_in_place(self, group: list[Operation]) -> None:
-        """After the work, before the answers (N1)."""
+        """After the work, before the answers (FILES-1)."""
         if not self.files.are_in_place():
             for operation in group:
                 operation.error = self.files.problem()

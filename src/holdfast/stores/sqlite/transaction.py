@@ -74,7 +74,7 @@ class SQLiteTransaction:
     def __init__(self, cursor: Cursor, *, now: int, sweeps: Sweeps | None = None, is_late: bool = False) -> None:
         self.cursor = cursor
         self._is_late = is_late
-        """Others kept it waiting, and heartbeats with it: silence proves nothing (W8)."""
+        """Others kept it waiting, and heartbeats with it: silence proves nothing (WRITER-8)."""
         self.sweeps: Sweeps = {} if sweeps is None else sweeps
         self.now_microseconds = now
         self.now: datetime = from_microseconds(now)

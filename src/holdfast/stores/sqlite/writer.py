@@ -5,18 +5,19 @@ the other, each in a savepoint of its own; their callers are told after the comm
 fsync, and a lone caller waits for nobody. Neighbours of a kind that can be served at once (plain submits) share their
 statements, too.
 
-W1. An operation is answered only after the commit that holds it.
-W2. An operation that is refused (HoldfastError, or any error of ours) leaves nothing, and its neighbours go on.
-W3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and each operation tried alone, so that one
-    which cannot be written does not take the others with it.
-W4. The clock is read once an operation, inside the transaction.
-W5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers have
-    their answers: never inside anybody's commit. It is due when the log is longer than ``LOG_BYTES``.
-W6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks for
-    next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
-W7. A group of which every operation may be forgotten (claims) is committed without waiting for the disk; no other is.
-W8. A transaction that was kept waiting by others for a second finds nobody lost and no lease expired: the heartbeats
-    that say otherwise were kept waiting, too, and come first.
+WRITER-1. An operation is answered only after the commit that holds it.
+WRITER-2. An operation that is refused (HoldfastError, or any error of ours) leaves nothing, and its neighbours go on.
+WRITER-3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and each operation tried alone, so
+    that one which cannot be written does not take the others with it.
+WRITER-4. The clock is read once an operation, inside the transaction.
+WRITER-5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers
+    have their answers: never inside anybody's commit. It is due when the log is longer than ``LOG_BYTES``.
+WRITER-6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks
+    for next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
+WRITER-7. A group of which every operation may be forgotten (claims) is committed without waiting for the disk; no other
+    is.
+WRITER-8. A transaction that was kept waiting by others for a second finds nobody lost and no lease expired: the
+    heartbeats that say otherwise were kept waiting, too, and come first.
 """
 
 import sqlite3
@@ -115,7 +116,7 @@ class Writer(Lane):
 
     @property
     def _is_late(self) -> bool:
-        """W8. Not for ever: on a file that is never free, those that are really gone must be found."""
+        """WRITER-8. Not for ever: on a file that is never free, those that are really gone must be found."""
         return 0 < self._late_turns <= MAX_LATE_TURNS
 
     def serve_at_once(self, group: list[Operation]) -> bool:

@@ -5,8 +5,9 @@ marks, at once up to a bound and in tick for the rest. A store in which others w
 transactions of their own, one step each, after the commit of the verb: a step locks all that it needs in one go, so
 locks never pile up over a cascade. A crash between the two loses nothing, because the marks are still there.
 
-M1. A mark is left and removed only under the lock of its job. So whoever holds that lock knows whether there is one.
-M2. A mark goes only when all of the job's open edges are closed. One whose dependents cannot all be locked stays.
+MARK-1. A mark is left and removed only under the lock of its job. So whoever holds that lock knows whether there is
+    one.
+MARK-2. A mark goes only when all of the job's open edges are closed. One whose dependents cannot all be locked stays.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

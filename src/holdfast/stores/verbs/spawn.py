@@ -1,7 +1,7 @@
 """A job that completes leaves children behind: inserted in the transaction that completes it, or not at all.
 
 A FAN_IN on the spawner waits for the children, too. So no child may wait for such a fan-in, or for anything that does:
-that would close a circle (G1).
+that would close a circle (DEPEND-1).
 """
 
 from collections.abc import Sequence

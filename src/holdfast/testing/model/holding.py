@@ -1,6 +1,6 @@
 """Callers' own transactions: what they make is nobody's until they commit, and what they need is nobody else's.
 
-A transaction locks the jobs that its own wait for (P7 in ``core/ports``), so what it has decided about its jobs is
+A transaction locks the jobs that its own wait for (PORT-7), so what it has decided about its jobs is
 still true when it commits.
 """
 

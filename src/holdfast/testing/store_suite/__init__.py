@@ -1,8 +1,7 @@
 """The conformance suite of the store port: what every store must do, in one module per verb or subject.
 
-A test's name is the claim; its docstring, where it has one, says why, or names the invariant that the test proves: P,
-S, D, G, K, A and I numbers are those of ``core.ports``, ``core.states``, ``core.decisions``, ``core.dependencies``,
-``core.cron``, ``core.access`` and ``testing.invariants``.
+A test's name is the claim; its docstring, where it has one, says why, or names the invariant that the test proves:
+``core/README.md`` lists where each is stated.
 """
 
 from importlib import import_module

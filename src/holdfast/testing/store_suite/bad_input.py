@@ -1,4 +1,4 @@
-"""Bad input: refused before anything is written, naming the field and the limit (P5).
+"""Bad input: refused before anything is written, naming the field and the limit (PORT-5).
 
 Asked as front doors and workers ask: through the engine, which checks, and then, where it has no objection, the store.
 """
@@ -127,7 +127,7 @@ def require_fault(answer: object, bad: Bad, *, item: int = 0) -> None:
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 async def test_bad_input_is_refused_and_nothing_is_written(harness: StoreHarness, bad: Bad) -> None:
-    """P5: alone, and with the good jobs of its batch; a submit that shares the call is not disturbed."""
+    """PORT-5: alone, and with the good jobs of its batch; a submit that shares the call is not disturbed."""
     await submit_one(harness.store)
     before = await snapshot(harness.store)
     require_fault(await submit_answer(harness.store, new_job(**bad.given)), bad)
@@ -141,7 +141,7 @@ async def test_bad_input_is_refused_and_nothing_is_written(harness: StoreHarness
 
 
 async def test_a_cycle_is_refused(harness: StoreHarness) -> None:
-    """G1."""
+    """DEPEND-1."""
     first, second, third, free = (new_job() for _ in range(4))
     jobs = [
         new_job(id=first.id, dependencies=after(third.id)),
@@ -158,7 +158,7 @@ async def test_a_cycle_is_refused(harness: StoreHarness) -> None:
 
 
 async def test_a_job_cannot_wait_for_itself(harness: StoreHarness) -> None:
-    """G1."""
+    """DEPEND-1."""
     job_id = uuid4()
     before = await snapshot(harness.store)
     answer = await submit_answer(harness.store, new_job(id=job_id, dependencies=after(job_id)))
@@ -169,7 +169,7 @@ async def test_a_job_cannot_wait_for_itself(harness: StoreHarness) -> None:
 
 
 async def test_a_dependency_is_named_once(harness: StoreHarness) -> None:
-    """G2."""
+    """DEPEND-2."""
     job_id = await submit_one(harness.store)
     twice = after(job_id) + after(job_id, kind=DependencyKind.AFTER_ANY)
     answer = await submit_answer(harness.store, new_job(dependencies=twice))
@@ -178,7 +178,7 @@ async def test_a_dependency_is_named_once(harness: StoreHarness) -> None:
 
 
 async def test_a_chain_deeper_than_the_limit_is_refused(harness: StoreHarness) -> None:
-    """G2: a chain is at most 100 deep, in one submit and over several."""
+    """DEPEND-2: a chain is at most 100 deep, in one submit and over several."""
     before = await snapshot(harness.store)
     with pytest.raises(InvalidInput) as caught:
         await submit_chain(harness.store, limits.MAX_DEPENDENCY_DEPTH + 2)
@@ -207,7 +207,7 @@ async def test_a_time_behind_the_end_of_the_lifetime_is_refused(harness: StoreHa
 
 
 async def test_a_time_and_a_delay_exclude_each_other(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     both = new_job(run_at=harness.clock.now() + timedelta(seconds=5), delay_seconds=5.0)
     answer = await submit_answer(harness.store, both)
     assert isinstance(answer, InvalidInput)
@@ -254,7 +254,7 @@ async def test_what_is_just_allowed_is_accepted(harness: StoreHarness) -> None:
 
 
 async def test_whoever_waits_for_a_faulty_sibling_is_not_at_fault(harness: StoreHarness) -> None:
-    """P5: every fault is named, and nothing that is not at fault."""
+    """PORT-5: every fault is named, and nothing that is not at fault."""
     stranger = new_job().id
     faulty = new_job(dependencies=after(stranger))
     child = new_job(dependencies=after(faulty.id))
@@ -271,7 +271,7 @@ BAD_TEXTS: Final = pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["N
 
 @BAD_TEXTS
 async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreHarness, text: str) -> None:
-    """P5: in the same words by every store, not with an error of a driver."""
+    """PORT-5: in the same words by every store, not with an error of a driver."""
     store, engine, worker = harness.store, Engine(harness.store), await register(harness.store)
     before, workers = await snapshot(store), await store.read_workers()
     calls: dict[str, Callable[[], Awaitable[object]]] = {
@@ -295,7 +295,7 @@ async def test_names_that_no_job_can_have_are_refused_everywhere(harness: StoreH
 
 @pytest.mark.parametrize("queue", ["a\nb", "\t", "bell\x07", "del\x7f", "next\x85", "line\u2028"], ids=ascii)
 async def test_a_queue_with_a_control_character_is_refused_everywhere(harness: StoreHarness, queue: str) -> None:
-    """P5: names of queues stand in lines, in notifications first of all."""
+    """PORT-5: names of queues stand in lines, in notifications first of all."""
     store, engine, worker = harness.store, Engine(harness.store), await register(harness.store)
     before = await snapshot(store)
     refusal = await submit_answer(store, new_job(queue=queue))
@@ -318,14 +318,14 @@ async def test_a_queue_with_a_control_character_is_refused_everywhere(harness: S
     "queue", ["with space", "grün", "a/b:c#d%", "no-break\u00a0space", "日本", "👩\u200d🚀"], ids=ascii
 )
 async def test_any_other_name_of_a_queue_works(harness: StoreHarness, queue: str) -> None:
-    """P5: from submit to claim."""
+    """PORT-5: from submit to claim."""
     job_id = await submit_one(harness.store, queue=queue)
     worker = await register(harness.store, queues=(queue,))
     assert [job.id for job in await claim(harness.store, worker, queues=(queue,))] == [job_id]
 
 
 async def test_questions_out_of_bounds_are_refused(harness: StoreHarness) -> None:
-    """P5: limits of pages, naive times, names that are too long."""
+    """PORT-5: limits of pages, naive times, names that are too long."""
     store, engine = harness.store, Engine(harness.store)
     naive = datetime(2040, 1, 1)  # noqa: DTZ001
     calls: dict[str, Callable[[], Awaitable[object]]] = {
@@ -370,7 +370,7 @@ async def _is_refused(call: Callable[[], Awaitable[object]]) -> bool:
 async def test_a_time_that_is_none_refuses_its_settlement_only(
     harness: StoreHarness, kind: str, seconds: float
 ) -> None:
-    """P5: settle answers per item, so a wrong one never fails its neighbours."""
+    """PORT-5: settle answers per item, so a wrong one never fails its neighbours."""
     outcome = Failed(TEMPORARY, retry_in_seconds=seconds) if kind == "backoff" else HandedBack(seconds)
     wrong, neighbour = [await running_job(harness.store) for _ in range(2)]
     settlements = [Settlement(lease=job.lease, outcome=one) for job, one in ((wrong, outcome), (neighbour, FAIL))]

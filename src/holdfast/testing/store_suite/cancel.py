@@ -81,7 +81,7 @@ async def test_an_ack_that_comes_first_wins(harness: StoreHarness) -> None:
     "outcome", [RETRY, FAIL, GIVE_UP, HANDED_BACK, STOPPED], ids=["retry", "fail", "give up", "hand back", "stop"]
 )
 async def test_once_requested_every_other_end_is_cancelled(harness: StoreHarness, outcome: Outcome) -> None:
-    """D4: a failure, a timeout and a hand-back alike."""
+    """DECIDE-4: a failure, a timeout and a hand-back alike."""
     job = await running_job(harness.store)
     await cancel_one(harness.store, job.id)
     assert await settle(harness.store, job, outcome) is State.CANCELLED
@@ -109,7 +109,7 @@ async def test_once_requested_the_workers_death_is_cancelled(harness: StoreHarne
 
 
 async def test_once_requested_the_end_of_the_lifetime_is_cancelled(harness: StoreHarness) -> None:
-    """D4."""
+    """DECIDE-4."""
     job = await running_job(harness.store, timeouts=Timeouts(lifetime=100.0))
     await cancel_one(harness.store, job.id)
     harness.clock.advance(100)
@@ -118,7 +118,7 @@ async def test_once_requested_the_end_of_the_lifetime_is_cancelled(harness: Stor
 
 
 async def test_a_repeated_cancel_is_harmless(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     waiting = await submit_one(harness.store)
     job = await running_job(harness.store)
     await harness.store.cancel([waiting, job.id])
@@ -148,7 +148,7 @@ async def test_cancel_answers_in_the_order_asked(harness: StoreHarness) -> None:
 
 
 async def test_a_cancelled_job_is_never_run_again(harness: StoreHarness) -> None:
-    """S3."""
+    """STATE-3."""
     job_id = await job_in_state(harness.store, State.CANCELLED, queue="mine")
     await harness.store.replay([job_id])
     await pass_time(harness, 30)

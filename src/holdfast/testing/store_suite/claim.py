@@ -204,7 +204,7 @@ async def test_tokens_are_known_before_the_claim(harness: StoreHarness) -> None:
 
 
 async def test_a_repeated_claim_returns_the_same_leases(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     await submit_jobs(harness.store, *(new_job() for _ in range(5)))
     worker = await register(harness.store)
     asked = new_claim(worker, limit=3)
@@ -327,7 +327,7 @@ async def test_a_fragile_job_fails_without_its_neighbours(harness: StoreHarness)
 
 
 async def test_a_claim_of_nonsense_is_refused(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     worker = await register(harness.store)
     await submit_one(harness.store)
     before = await snapshot(harness.store)

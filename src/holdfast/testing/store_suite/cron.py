@@ -1,4 +1,4 @@
-"""Fire: a periodic job's slot fires once, and its job is accepted with it (K1 to K3)."""
+"""Fire: a periodic job's slot fires once, and its job is accepted with it (CRON-1 to CRON-3)."""
 
 import asyncio
 from collections import Counter
@@ -90,7 +90,7 @@ async def test_an_anchor_is_a_slot_without_a_job(harness: StoreHarness) -> None:
 
 
 async def test_a_slot_fires_once(harness: StoreHarness) -> None:
-    """K1."""
+    """CRON-1."""
     slot, first = harness.clock.now(), new_job()
     await fire_one(harness.store, slot, first)
     assert await fire_one(harness.store, slot, new_job()) == AlreadyFired(slot, first.id)
@@ -99,7 +99,7 @@ async def test_a_slot_fires_once(harness: StoreHarness) -> None:
 
 
 async def test_an_older_slot_is_not_fired_any_more(harness: StoreHarness) -> None:
-    """K2: of missed slots the newest fires once."""
+    """CRON-2: of missed slots the newest fires once."""
     now, first = harness.clock.now(), new_job()
     await fire_one(harness.store, now, first)
     for seconds in (1, 60, 10**8):
@@ -110,7 +110,7 @@ async def test_an_older_slot_is_not_fired_any_more(harness: StoreHarness) -> Non
 
 
 async def test_a_newer_slot_fires(harness: StoreHarness) -> None:
-    """K2."""
+    """CRON-2."""
     jobs = [new_job() for _ in range(3)]
     for job in jobs:
         assert await fire_one(harness.store, harness.clock.now(), job) == Fired(job.id)
@@ -120,7 +120,7 @@ async def test_a_newer_slot_fires(harness: StoreHarness) -> None:
 
 
 async def test_names_do_not_know_each_other(harness: StoreHarness) -> None:
-    """K1: unique by (name, slot). Names are compared as they are."""
+    """CRON-1: unique by (name, slot). Names are compared as they are."""
     now = harness.clock.now()
     names = ["a", "A", "ä", "a ", "b%", "nightly report of 'x'", "n" * limits.MAX_CRON_NAME_CHARACTERS]
     fires = [Fire(name=name, slot=now - timedelta(hours=n), job=new_job()) for n, name in enumerate(names)]
@@ -132,7 +132,7 @@ async def test_names_do_not_know_each_other(harness: StoreHarness) -> None:
 
 
 async def test_a_slot_is_a_moment_in_whatever_zone(harness: StoreHarness) -> None:
-    """P3: UTC."""
+    """PORT-3: UTC."""
     now = harness.clock.now()
     await fire_one(harness.store, now.astimezone(timezone(timedelta(hours=5, minutes=30))), new_job())
     (slot,) = (await harness.store.read_cron()).slots
@@ -141,7 +141,7 @@ async def test_a_slot_is_a_moment_in_whatever_zone(harness: StoreHarness) -> Non
 
 
 async def test_answers_come_in_the_order_asked(harness: StoreHarness) -> None:
-    """P1: item by item; a refused one leaves its neighbours alone."""
+    """PORT-1: item by item; a refused one leaves its neighbours alone."""
     now = harness.clock.now()
     old = new_job()
     await fire_one(harness.store, now, old, name="old")
@@ -204,7 +204,7 @@ async def refused_job(harness: StoreHarness, case: str) -> NewJob:
 
 @pytest.mark.parametrize("case", ["type", "unknown dependency", "run_at", "payload", "key"])
 async def test_a_refused_job_leaves_its_slot_to_be_fired(harness: StoreHarness, case: str) -> None:
-    """P5; K1: a slot is never there without its job."""
+    """PORT-5; CRON-1: a slot is never there without its job."""
     bad = await refused_job(harness, case)
     before = await snapshot(harness.store)
     slot = harness.clock.now()
@@ -216,7 +216,7 @@ async def test_a_refused_job_leaves_its_slot_to_be_fired(harness: StoreHarness, 
 
 
 async def test_faults_name_the_item_of_the_call(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     now = harness.clock.now()
     answers = await work.fire(harness.store, [Fire(name="a", slot=now), Fire(name="", slot=now, job=new_job(type=""))])
     assert isinstance(answers[1], InvalidInput)
@@ -227,7 +227,7 @@ async def test_faults_name_the_item_of_the_call(harness: StoreHarness) -> None:
 
 
 async def test_a_slot_in_the_future_is_refused(harness: StoreHarness) -> None:
-    """K3: by the store's clock, to the microsecond."""
+    """CRON-3: by the store's clock, to the microsecond."""
     now = harness.clock.now()
     answer = await fire_one(harness.store, now + timedelta(microseconds=1), new_job())
     assert isinstance(answer, InvalidInput)
@@ -252,7 +252,7 @@ BAD_FIRES: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", BAD_FIRES)
 async def test_a_fire_that_cannot_be_is_refused(harness: StoreHarness, case: str) -> None:
-    """P5."""
+    """PORT-5."""
     fire = Fire(**{"name": NAME, "slot": harness.clock.now(), "job": new_job(), **BAD_FIRES[case]})
     (answer,) = await work.fire(harness.store, [fire])
     assert isinstance(answer, InvalidInput)
@@ -260,7 +260,7 @@ async def test_a_fire_that_cannot_be_is_refused(harness: StoreHarness, case: str
 
 
 async def test_a_call_that_names_one_cron_twice_is_refused(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     now = harness.clock.now()
     with pytest.raises(InvalidInput, match="twice"):
         await work.fire(harness.store, [Fire(name=NAME, slot=now), Fire(name=NAME, slot=now, job=new_job())])
@@ -268,7 +268,7 @@ async def test_a_call_that_names_one_cron_twice_is_refused(harness: StoreHarness
 
 
 async def test_more_fires_than_the_limit_are_refused(harness: StoreHarness) -> None:
-    """P5; limits.MAX_FIRES."""
+    """PORT-5; limits.MAX_FIRES."""
     fires = [Fire(name=str(n), slot=harness.clock.now()) for n in range(limits.MAX_FIRES + 1)]
     with pytest.raises(InvalidInput, match=str(limits.MAX_FIRES)):
         await work.fire(harness.store, fires)
@@ -280,7 +280,7 @@ async def test_more_fires_than_the_limit_are_refused(harness: StoreHarness) -> N
 
 
 async def test_many_that_fire_one_slot_make_one_job(harness: StoreHarness) -> None:
-    """K1: however many workers run."""
+    """CRON-1: however many workers run."""
     stores = (harness.store, await harness.second_store())
     for n in range(ROUNDS):
         harness.clock.advance(60)
@@ -293,7 +293,7 @@ async def test_many_that_fire_one_slot_make_one_job(harness: StoreHarness) -> No
 
 
 async def test_of_two_slots_at_once_the_older_never_follows_the_newer(harness: StoreHarness) -> None:
-    """K2: in the order in which they are written."""
+    """CRON-2: in the order in which they are written."""
     first, second = harness.store, await harness.second_store()
     for _ in range(ROUNDS):
         harness.clock.advance(60)
@@ -306,7 +306,7 @@ async def test_of_two_slots_at_once_the_older_never_follows_the_newer(harness: S
 
 
 async def test_fires_of_many_names_at_once_do_not_block_each_other(harness: StoreHarness) -> None:
-    """P1: in opposite order, with keys, from two stores."""
+    """PORT-1: in opposite order, with keys, from two stores."""
     first, second = harness.store, await harness.second_store()
     names = [f"cron-{n}" for n in range(8)]
     for _ in range(ROUNDS // 2):
@@ -337,7 +337,7 @@ async def test_a_fire_and_a_submit_with_one_key_make_one_job(harness: StoreHarne
 
 
 async def test_a_fire_and_a_tick_do_not_block_each_other(harness: StoreHarness) -> None:
-    """P6: retention removes slots and keys while others are written."""
+    """PORT-6: retention removes slots and keys while others are written."""
     first, second = harness.store, await harness.second_store()
     for _ in range(ROUNDS // 2):
         harness.clock.advance(limits.CRON_RETENTION_SECONDS)
@@ -353,7 +353,7 @@ async def test_a_fire_and_a_tick_do_not_block_each_other(harness: StoreHarness) 
 
 @pytest.mark.parametrize("kind", FaultKind)
 async def test_a_repeated_fire_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4: the one who repeats finds its own job there, and is told that it fired."""
+    """PORT-4: the one who repeats finds its own job there, and is told that it fired."""
     store = FaultyStore(harness.store, [PlannedFault("fire", kind)])
     slot, job = harness.clock.now(), new_job(key="k")
     with pytest.raises(Unavailable):
@@ -368,7 +368,7 @@ async def test_a_repeated_fire_loses_and_doubles_nothing(harness: StoreHarness, 
 
 @pytest.mark.parametrize("kind", FaultKind)
 async def test_a_fire_tried_again_with_another_job_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4, K1: as a scheduler does that forgets what it tried."""
+    """PORT-4, CRON-1: as a scheduler does that forgets what it tried."""
     store = FaultyStore(harness.store, [PlannedFault("fire", kind)])
     slot = harness.clock.now()
     with pytest.raises(Unavailable):
@@ -380,7 +380,7 @@ async def test_a_fire_tried_again_with_another_job_doubles_nothing(harness: Stor
 
 
 async def test_a_late_repeat_is_still_told_that_it_fired(harness: StoreHarness) -> None:
-    """P4: after newer slots, too."""
+    """PORT-4: after newer slots, too."""
     slot, job = harness.clock.now(), new_job()
     await fire_one(harness.store, slot, job)
     harness.clock.advance(60)
@@ -389,7 +389,7 @@ async def test_a_late_repeat_is_still_told_that_it_fired(harness: StoreHarness) 
 
 
 async def test_slots_are_there_after_a_restart(harness: StoreHarness) -> None:
-    """K1."""
+    """CRON-1."""
     if not harness.is_durable:
         pytest.skip("this store is for tests, and forgets")
     slot, job = harness.clock.now(), new_job()
@@ -405,7 +405,7 @@ async def test_slots_are_there_after_a_restart(harness: StoreHarness) -> None:
 
 
 async def test_old_slots_are_removed_but_never_the_newest(harness: StoreHarness) -> None:
-    """K1: whoever asks again finds at least the newest."""
+    """CRON-1: whoever asks again finds at least the newest."""
     start, jobs = harness.clock.now(), [new_job() for _ in range(3)]
     for job in jobs:
         await fire_one(harness.store, harness.clock.now(), job)

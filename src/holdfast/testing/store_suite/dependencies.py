@@ -64,7 +64,7 @@ async def test_a_dependent_waits(harness: StoreHarness, kind: DependencyKind) ->
 @pytest.mark.parametrize("kind", NEEDING)
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_an_end_propagates(harness: StoreHarness, kind: DependencyKind, state: State) -> None:
-    """G3: with attempt 0 and the category of the dependency's end."""
+    """DEPEND-3: with attempt 0 and the category of the dependency's end."""
     job = await running_job(harness.store)
     child = await submit_one(harness.store, dependencies=after(job.id, kind=kind))
     harness.clock.advance(1)
@@ -102,7 +102,7 @@ async def _require_propagated(harness: StoreHarness, child: object, job: Claimed
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_after_any_is_released_by_any_end(harness: StoreHarness, state: State) -> None:
-    """G4: before and after the submit."""
+    """DEPEND-4: before and after the submit."""
     job = await running_job(harness.store)
     waits_for = after(job.id, kind=DependencyKind.AFTER_ANY)
     early = await submit_one(harness.store, dependencies=waits_for)
@@ -136,7 +136,7 @@ async def test_all_must_complete(harness: StoreHarness, kind: DependencyKind) ->
 
 
 async def test_several_kinds_must_all_hold(harness: StoreHarness) -> None:
-    """G5."""
+    """DEPEND-5."""
     needed, first, second = [await running_job(harness.store) for _ in range(3)]
     kinds = after(needed.id) + after(first.id, second.id, kind=DependencyKind.AFTER_ANY)
     by_needed, by_any = [await submit_one(harness.store, dependencies=kinds, queue=name) for name in ("a", "b")]
@@ -148,7 +148,7 @@ async def test_several_kinds_must_all_hold(harness: StoreHarness) -> None:
 
 
 async def test_several_kinds_in_the_other_order(harness: StoreHarness) -> None:
-    """G5: a met need waits for its alternatives; a failed need ends the dependent at once."""
+    """DEPEND-5: a met need waits for its alternatives; a failed need ends the dependent at once."""
     met, failing, alternative = [await running_job(harness.store) for _ in range(3)]
     any_end = after(alternative.id, kind=DependencyKind.AFTER_ANY)
     waits = await submit_one(harness.store, dependencies=after(met.id) + any_end)
@@ -161,7 +161,7 @@ async def test_several_kinds_in_the_other_order(harness: StoreHarness) -> None:
 
 
 async def test_the_first_failure_ends_the_dependent(harness: StoreHarness) -> None:
-    """G3: a later end changes nothing any more."""
+    """DEPEND-3: a later end changes nothing any more."""
     first, second = [await running_job(harness.store) for _ in range(2)]
     child = await submit_one(harness.store, dependencies=after(first.id, second.id))
     await end(harness.store, first, State.DEAD_LETTER)
@@ -191,7 +191,7 @@ async def test_a_chain_runs_one_after_the_other(harness: StoreHarness) -> None:
 
 
 async def test_a_dependent_that_ended_is_not_released(harness: StoreHarness) -> None:
-    """S3."""
+    """STATE-3."""
     job = await running_job(harness.store)
     child = await submit_one(harness.store, dependencies=after(job.id))
     await cancel_one(harness.store, child)

@@ -41,7 +41,7 @@ async def test_extend_after_expiry_but_before_reclaim_is_accepted(harness: Store
 
 
 async def test_a_stale_lease_cannot_be_extended(harness: StoreHarness) -> None:
-    """P2: extend answers per item."""
+    """PORT-2: extend answers per item."""
     expired = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -56,7 +56,7 @@ async def test_a_stale_lease_cannot_be_extended(harness: StoreHarness) -> None:
 
 
 async def test_a_stale_lease_does_not_extend_the_newer_one(harness: StoreHarness) -> None:
-    """P2."""
+    """PORT-2."""
     stale = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -76,5 +76,5 @@ async def test_extend_tells_of_a_cancel_request(harness: StoreHarness) -> None:
 
 
 async def test_nothing_extended_and_no_answer(harness: StoreHarness) -> None:
-    """P1."""
+    """PORT-1."""
     assert await harness.store.extend([]) == []

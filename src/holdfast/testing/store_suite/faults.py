@@ -1,4 +1,4 @@
-"""Faults: a verb that is repeated after Unavailable loses nothing and doubles nothing (P4)."""
+"""Faults: a verb that is repeated after Unavailable loses nothing and doubles nothing (PORT-4)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -67,7 +67,7 @@ async def repeated(store: FaultyStore, call: Callable[[], Awaitable[Answer]]) ->
 
 @each_kind
 async def test_a_repeated_submit_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     parent = await submit_one(harness.store, queue="parents")
     jobs = (new_job(), new_job(key="k"), new_job(delay_seconds=5.0), new_job(dependencies=after(parent)))
     store = failing(harness, "submit", kind)
@@ -79,7 +79,7 @@ async def test_a_repeated_submit_loses_and_doubles_nothing(harness: StoreHarness
 
 @each_kind
 async def test_a_repeated_claim_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4: every lease is one that the worker knows, or is handed back."""
+    """PORT-4: every lease is one that the worker knows, or is handed back."""
     await submit_jobs(harness.store, *(new_job() for _ in range(5)))
     worker = await register(harness.store)
     store = failing(harness, "claim", kind)
@@ -103,7 +103,7 @@ async def test_a_repeated_claim_loses_and_doubles_nothing(harness: StoreHarness,
 async def test_a_repeated_settle_loses_and_doubles_nothing(
     harness: StoreHarness, kind: FaultKind, outcome: Outcome
 ) -> None:
-    """P4: the holder is told that its outcome counts, whichever try wrote it."""
+    """PORT-4: the holder is told that its outcome counts, whichever try wrote it."""
     job = await running_job(harness.store)
     store = failing(harness, "settle", kind)
     answer = await repeated(store, lambda: settle_answer(store, job, outcome))
@@ -115,7 +115,7 @@ async def test_a_repeated_settle_loses_and_doubles_nothing(
 
 @each_kind
 async def test_a_repeated_hand_back_loses_and_doubles_nothing(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4: answered as settled or as stale; the job is back either way, and its attempt unspent."""
+    """PORT-4: answered as settled or as stale; the job is back either way, and its attempt unspent."""
     job = await running_job(harness.store)
     store = failing(harness, "settle", kind)
     answer = await repeated(store, lambda: settle_answer(store, job, HANDED_BACK))
@@ -126,7 +126,7 @@ async def test_a_repeated_hand_back_loses_and_doubles_nothing(harness: StoreHarn
 
 @each_kind
 async def test_a_repeated_settle_spawns_its_children_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=DependencyKind.FAN_IN))
     children = tuple(new_job(queue="children") for _ in range(3))
@@ -140,7 +140,7 @@ async def test_a_repeated_settle_spawns_its_children_once(harness: StoreHarness,
 
 @each_kind
 async def test_a_repeated_cancel_is_done_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     job_id = await submit_one(harness.store)
     child = await submit_one(harness.store, dependencies=after(job_id))
     store = failing(harness, "cancel", kind)
@@ -153,7 +153,7 @@ async def test_a_repeated_cancel_is_done_once(harness: StoreHarness, kind: Fault
 
 @each_kind
 async def test_a_repeated_replay_counts_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     job_id = await job_in_state(harness.store, State.FAILED)
     child = await submit_one(harness.store, dependencies=after(job_id))
     store = failing(harness, "replay", kind)
@@ -165,7 +165,7 @@ async def test_a_repeated_replay_counts_once(harness: StoreHarness, kind: FaultK
 
 @each_kind
 async def test_a_repeated_tick_does_each_thing_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4, P6."""
+    """PORT-4, PORT-6."""
     delayed = await submit_one(harness.store, delay_seconds=10.0)
     expiring = await running_job(harness.store, timeouts=Timeouts(visibility=10.0))
     overaged = await submit_one(harness.store, timeouts=Timeouts(lifetime=10.0))
@@ -180,7 +180,7 @@ async def test_a_repeated_tick_does_each_thing_once(harness: StoreHarness, kind:
 
 @each_kind
 async def test_a_repeated_heartbeat_extend_and_report_are_harmless(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     harness.clock.advance(200)
@@ -201,7 +201,7 @@ async def test_a_repeated_heartbeat_extend_and_report_are_harmless(harness: Stor
 
 @each_kind
 async def test_a_repeated_register_and_leave_are_harmless(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     worker = new_job().id
     store = failing(harness, "register", kind)
     await repeated(store, lambda: store.register(worker, name="worker"))

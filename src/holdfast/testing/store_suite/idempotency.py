@@ -203,7 +203,7 @@ async def test_one_key_twice_in_one_call_makes_one_job(harness: StoreHarness) ->
 
 
 async def test_a_refused_submit_gives_its_key_back(harness: StoreHarness) -> None:
-    """P5: nothing was written."""
+    """PORT-5: nothing was written."""
     await submit_answer(harness.store, new_job(key="k", dependencies=after(new_job().id)))
     (answer,) = await submit_jobs(harness.store, new_job(key="k"))
     assert not answer.is_duplicate

@@ -1,4 +1,4 @@
-"""API keys: kept once, revoked for good, found by ID; what is decided about them is in ``core.access`` (A1 to A4)."""
+"""API keys: kept once, revoked for good, found by ID. What is decided about them: ACCESS-1 to ACCESS-4."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ async def find(store: Store, key_id: UUID) -> StoredKey:
 
 
 async def test_a_key_that_was_added_is_found_and_listed(harness: StoreHarness) -> None:
-    """Registry; P3."""
+    """Registry; PORT-3."""
     new = new_key(name="CI of the shop, Köln", expires_in_seconds=1.5)
     now = harness.clock.now()
     expected = ApiKey(
@@ -87,7 +87,7 @@ async def test_two_keys_may_share_a_name(harness: StoreHarness) -> None:
 
 
 async def test_a_key_is_revoked_once_and_for_good(harness: StoreHarness) -> None:
-    """A4; P4: the first time stays."""
+    """ACCESS-4; PORT-4: the first time stays."""
     added = await harness.store.add_key(new_key(expires_in_seconds=3600.0))
     other = await harness.store.add_key(new_key())
     harness.clock.advance(5)
@@ -101,7 +101,7 @@ async def test_a_key_is_revoked_once_and_for_good(harness: StoreHarness) -> None
 
 
 async def test_a_key_that_is_added_again_stays_as_it_is(harness: StoreHarness) -> None:
-    """P4; A4: not even a revoked one comes back."""
+    """PORT-4; ACCESS-4: not even a revoked one comes back."""
     new = new_key(expires_in_seconds=60.0)
     added = await harness.store.add_key(new)
     harness.clock.advance(5)
@@ -129,7 +129,7 @@ async def test_a_key_cannot_take_the_id_of_another(harness: StoreHarness, change
 
 
 async def test_keys_outlive_the_store(harness: StoreHarness) -> None:
-    """P1."""
+    """PORT-1."""
     added = await harness.store.add_key(new_key(expires_in_seconds=60.0))
     revoked = await harness.store.revoke_key((await harness.store.add_key(new_key())).id)
     if harness.is_durable:
@@ -138,7 +138,7 @@ async def test_keys_outlive_the_store(harness: StoreHarness) -> None:
 
 
 async def test_another_store_knows_at_once_that_a_key_was_revoked(harness: StoreHarness) -> None:
-    """P1: nothing of a key is kept in between."""
+    """PORT-1: nothing of a key is kept in between."""
     other = await harness.second_store()
     key = await harness.store.add_key(new_key())
     assert (await find(other, key.id)).key == key
@@ -147,7 +147,7 @@ async def test_another_store_knows_at_once_that_a_key_was_revoked(harness: Store
 
 
 async def test_many_who_add_and_revoke_one_key_at_once_agree(harness: StoreHarness) -> None:
-    """P4, in two stores."""
+    """PORT-4, in two stores."""
     stores = (harness.store, await harness.second_store())
     new = new_key()
     added = await asyncio.gather(*(store.add_key(new) for store in stores for _ in range(5)))
@@ -159,7 +159,7 @@ async def test_many_who_add_and_revoke_one_key_at_once_agree(harness: StoreHarne
 
 @each_kind
 async def test_a_repeated_add_key_adds_one(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     new = new_key()
     store = failing(harness, "add_key", kind)
     added = await repeated(store, lambda: store.add_key(new))
@@ -168,7 +168,7 @@ async def test_a_repeated_add_key_adds_one(harness: StoreHarness, kind: FaultKin
 
 @each_kind
 async def test_a_repeated_revoke_key_revokes_once(harness: StoreHarness, kind: FaultKind) -> None:
-    """P4."""
+    """PORT-4."""
     key = await harness.store.add_key(new_key())
     store = failing(harness, "revoke_key", kind)
     revoked = await repeated(store, lambda: store.revoke_key(key.id))
@@ -214,7 +214,7 @@ BAD_KEYS: Final = [
 
 @pytest.mark.parametrize("bad", BAD_KEYS, ids=lambda bad: bad.name)
 async def test_a_bad_key_is_refused(harness: StoreHarness, bad: BadKey) -> None:
-    """P5."""
+    """PORT-5."""
     with pytest.raises(InvalidInput) as refused:
         await Access(harness.store).add(new_key(**bad.given))
     (fault,) = refused.value.faults
@@ -225,14 +225,14 @@ async def test_a_bad_key_is_refused(harness: StoreHarness, bad: BadKey) -> None:
 
 
 async def test_all_that_is_wrong_with_a_key_is_said_at_once(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     with pytest.raises(InvalidInput) as refused:
         await Access(harness.store).add(new_key(name="", scopes=frozenset(), digest=b"", expires_in_seconds=-1.0))
     assert [fault.field for fault in refused.value.faults] == ["name", "scopes", "digest", "expires_in_seconds"]
 
 
 async def test_a_key_is_asked_for_by_an_id(harness: StoreHarness) -> None:
-    """P5."""
+    """PORT-5."""
     wrong: Any = "5f0c5b1e-8d5e-4b52-9f0e-6f1f3a1f7a55"
     with pytest.raises(InvalidInput, match="not a UUID"):
         await Access(harness.store).revoke(wrong)

@@ -50,14 +50,14 @@ async def stay_alive(store: Store, worker: UUID) -> None:
 
 
 async def test_no_job_is_overdue_at_first(harness: StoreHarness) -> None:
-    """V1."""
+    """LIVENESS-1."""
     for state in State:
         await job_in_state(harness.store, state)
     assert await overdue(harness.store) == {}
 
 
 async def test_what_is_due_is_overdue_a_minute_later_and_until_a_tick(harness: StoreHarness) -> None:
-    """V3."""
+    """LIVENESS-3."""
     delayed = await job_in_state(harness.store, State.DELAYED, delay_seconds=60.0)
     retrying = await job_in_state(harness.store, State.RETRYING)
     harness.clock.advance(60.0 + LATE_SECONDS - 1)
@@ -70,7 +70,7 @@ async def test_what_is_due_is_overdue_a_minute_later_and_until_a_tick(harness: S
 
 @pytest.mark.parametrize("state", LIVE)
 async def test_the_end_of_a_lifetime_bounds_every_state(harness: StoreHarness, state: State) -> None:
-    """V1."""
+    """LIVENESS-1."""
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(lifetime=3700.0))
     harness.clock.advance(3700.0 + PAST_SECONDS)
     assert job_id in [found for jobs in (await overdue(harness.store)).values() for found in jobs]
@@ -80,7 +80,7 @@ async def test_the_end_of_a_lifetime_bounds_every_state(harness: StoreHarness, s
 
 
 async def test_a_lease_past_its_end_is_overdue_until_a_tick(harness: StoreHarness) -> None:
-    """V5."""
+    """LIVENESS-5."""
     job = await running_job(harness.store, timeouts=Timeouts(visibility=30.0))
     harness.clock.advance(30.0 + PAST_SECONDS)
     assert await overdue(harness.store) == {Code.OVERDUE_RUNNING: [job.id]}
@@ -90,7 +90,7 @@ async def test_a_lease_past_its_end_is_overdue_until_a_tick(harness: StoreHarnes
 
 
 async def test_a_lease_without_a_worker_is_overdue_a_minute_later_and_until_a_tick(harness: StoreHarness) -> None:
-    """V5: found from the lease, never through its worker's row."""
+    """LIVENESS-5: found from the lease, never through its worker's row."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     await harness.forget_worker(worker)
@@ -103,7 +103,7 @@ async def test_a_lease_without_a_worker_is_overdue_a_minute_later_and_until_a_ti
 
 
 async def test_a_worker_that_falls_silent_leaves_nothing_overdue_where_others_tick(harness: StoreHarness) -> None:
-    """V5; I8: looked at every five seconds, for longer than any bound."""
+    """LIVENESS-5; INVARIANT-8: looked at every five seconds, for longer than any bound."""
     job = await running_job(harness.store)
     for _ in range(25):
         await pass_time(harness, 5.0)
@@ -112,7 +112,7 @@ async def test_a_worker_that_falls_silent_leaves_nothing_overdue_where_others_ti
 
 
 async def test_nobody_is_bound_to_a_silent_workers_lease_for_ever(harness: StoreHarness) -> None:
-    """V5: where nobody ticks, that is noticed."""
+    """LIVENESS-5: where nobody ticks, that is noticed."""
     job = await running_job(harness.store, timeouts=Timeouts(visibility=3600.0))
     harness.clock.advance(15.0 * 2 + PAST_SECONDS)
     assert await overdue(harness.store) == {Code.OVERDUE_RUNNING: [job.id]}
@@ -121,7 +121,7 @@ async def test_nobody_is_bound_to_a_silent_workers_lease_for_ever(harness: Store
 async def test_dependents_that_a_call_left_to_tick_are_overdue_a_minute_later_and_until_a_tick(
     harness: StoreHarness,
 ) -> None:
-    """V2: whoever ended the dependency told as many as it may in one call, and the marks of the others are durable."""
+    """LIVENESS-2: whoever ended the dependency told as many as one call may; the marks of the others are durable."""
     first = new_job()
     children = [new_job(dependencies=after(first.id)) for _ in range(1100)]
     grandchildren = [new_job(dependencies=after(child.id)) for child in children]
@@ -141,7 +141,7 @@ async def test_dependents_that_a_call_left_to_tick_are_overdue_a_minute_later_an
 
 
 async def test_a_job_that_an_idle_worker_does_not_take_is_overdue(harness: StoreHarness) -> None:
-    """V4."""
+    """LIVENESS-4."""
     job_id = await submit_one(harness.store)
     worker = await register(harness.store)
     harness.clock.advance(PAST_SECONDS)
@@ -153,7 +153,7 @@ async def test_a_job_that_an_idle_worker_does_not_take_is_overdue(harness: Store
 
 
 async def test_a_job_that_waits_for_a_busy_worker_may_wait(harness: StoreHarness) -> None:
-    """V4: nobody can tell how many slots it has."""
+    """LIVENESS-4: nobody can tell how many slots it has."""
     worker = await register(harness.store)
     running = await running_job(harness.store, worker=worker, queue="default")
     await submit_one(harness.store)
@@ -166,7 +166,7 @@ async def test_a_job_that_waits_for_a_busy_worker_may_wait(harness: StoreHarness
 async def test_a_job_that_nobody_serves_may_wait(
     harness: StoreHarness, queues: tuple[str, ...], types: tuple[str, ...]
 ) -> None:
-    """V4."""
+    """LIVENESS-4."""
     await submit_one(harness.store)
     worker = await register(harness.store, queues=queues, types=types)
     harness.clock.advance(PAST_SECONDS)
@@ -175,7 +175,7 @@ async def test_a_job_that_nobody_serves_may_wait(
 
 
 async def test_a_job_in_a_paused_queue_may_wait(harness: StoreHarness) -> None:
-    """V4."""
+    """LIVENESS-4."""
     await submit_one(harness.store)
     await harness.store.pause("default")
     worker = await register(harness.store)
@@ -188,7 +188,7 @@ async def test_a_job_in_a_paused_queue_may_wait(harness: StoreHarness) -> None:
 
 
 async def test_a_repair_moves_what_is_overdue(harness: StoreHarness) -> None:
-    """X2: as a tick does, and without removing anything."""
+    """EXAMINE-2: as a tick does, and without removing anything."""
     ended = [await job_in_state(harness.store, state) for state in (State.COMPLETED, State.FAILED)]
     long = Timeouts(lifetime=100 * 24 * 3600.0, visibility=30.0)
     delayed = await submit_one(harness.store, delay_seconds=60.0, timeouts=long)
@@ -210,7 +210,7 @@ async def test_a_repair_moves_what_is_overdue(harness: StoreHarness) -> None:
 
 
 async def test_a_repair_gives_a_job_that_is_passed_by_a_new_place(harness: StoreHarness) -> None:
-    """X2."""
+    """EXAMINE-2."""
     passed = await submit_one(harness.store)
     worker = await register(harness.store)
     harness.clock.advance(PAST_SECONDS)
@@ -223,7 +223,7 @@ async def test_a_repair_gives_a_job_that_is_passed_by_a_new_place(harness: Store
 
 
 async def test_a_job_that_is_moved_between_two_looks_is_not_called_overdue(harness: StoreHarness) -> None:
-    """X1: it may have come to light late."""
+    """EXAMINE-1: it may have come to light late."""
     job_id = await submit_one(harness.store, delay_seconds=1.0)
     harness.clock.advance(1.0 + PAST_SECONDS)
     ticks: list[asyncio.Task[object]] = []

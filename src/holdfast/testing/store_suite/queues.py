@@ -35,7 +35,7 @@ async def test_a_store_without_jobs_has_no_queues(harness: StoreHarness) -> None
 
 
 async def test_counts_are_exact_after_every_verb(harness: StoreHarness) -> None:
-    """Store.read_queues: exact. I1."""
+    """Store.read_queues: exact. INVARIANT-1."""
     store, worker = harness.store, await register(harness.store)
 
     async def counts() -> dict[State, int]:
@@ -131,7 +131,7 @@ async def test_pause_stops_claims_and_nothing_else(harness: StoreHarness) -> Non
 
 
 async def test_pause_and_resume_may_be_repeated(harness: StoreHarness) -> None:
-    """P4; also for a queue that has never had a job."""
+    """PORT-4; also for a queue that has never had a job."""
     for _ in range(2):
         await harness.store.pause("empty")
     stats = await read_queue(harness, "empty")

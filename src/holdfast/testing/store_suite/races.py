@@ -1,4 +1,4 @@
-"""Races: two stores at one time on the same job, and exactly one of them wins (P6)."""
+"""Races: two stores at one time on the same job, and exactly one of them wins (PORT-6)."""
 
 import asyncio
 from collections import Counter
@@ -102,7 +102,7 @@ async def test_a_settle_and_a_cancel_agree(harness: StoreHarness) -> None:
 
 
 async def test_a_settle_and_an_expiry_agree(harness: StoreHarness) -> None:
-    """P2: whichever comes first, the other is refused or finds nothing to do."""
+    """PORT-2: whichever comes first, the other is refused or finds nothing to do."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first, timeouts=SHORT)
@@ -128,7 +128,7 @@ async def test_an_extension_and_an_expiry_agree(harness: StoreHarness) -> None:
 
 
 async def test_a_stale_settle_never_touches_the_newer_lease(harness: StoreHarness) -> None:
-    """P2: a late ack and the ack of the newer holder at once."""
+    """PORT-2: a late ack and the ack of the newer holder at once."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):
@@ -143,7 +143,7 @@ async def test_a_stale_settle_never_touches_the_newer_lease(harness: StoreHarnes
 
 
 async def test_one_lease_settled_twice_at_once_is_settled_once(harness: StoreHarness) -> None:
-    """P4: the repeat may overtake the first try."""
+    """PORT-4: the repeat may overtake the first try."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)
@@ -179,7 +179,7 @@ async def test_a_claim_beside_leave_strands_no_job(harness: StoreHarness) -> Non
 
 
 async def test_two_ticks_do_each_thing_once(harness: StoreHarness) -> None:
-    """P6."""
+    """PORT-6."""
     first, second = await both(harness)
     for _ in range(ROUNDS // 4):
         worker = await register(first)
@@ -212,7 +212,7 @@ async def test_two_submits_with_one_key_make_one_job(harness: StoreHarness) -> N
 
 
 async def test_two_submits_of_one_job_make_one_job(harness: StoreHarness) -> None:
-    """P4: the repeat of a submit whose first try is still under way."""
+    """PORT-4: the repeat of a submit whose first try is still under way."""
     stores = await both(harness)
     for n in range(ROUNDS):
         jobs = (new_job(queue=f"q{n}"), new_job(queue=f"q{n}", delay_seconds=5.0))
@@ -222,7 +222,7 @@ async def test_two_submits_of_one_job_make_one_job(harness: StoreHarness) -> Non
 
 
 async def test_keyed_batches_in_opposite_order_do_not_block_each_other(harness: StoreHarness) -> None:
-    """P1: whatever the order of the keys, each submit comes to an end, and each key stands for one job."""
+    """PORT-1: whatever the order of the keys, each submit comes to an end, and each key stands for one job."""
     stores = await both(harness)
     for n in range(ROUNDS):
         keys = [f"{n}-{m}" for m in range(6)]
@@ -251,7 +251,7 @@ async def test_a_heartbeat_and_a_lost_claim_agree(harness: StoreHarness) -> None
 
 
 async def test_settles_of_overlapping_batches_do_not_block_each_other(harness: StoreHarness) -> None:
-    """P1, P2: in opposite order, from two stores."""
+    """PORT-1, PORT-2: in opposite order, from two stores."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Races around dependencies: nobody waits for an end that is over (G6)."""
+"""Races around dependencies: nobody waits for an end that is over (DEPEND-6)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ async def both(harness: StoreHarness) -> tuple[Store, Store]:
 
 
 async def test_a_dependent_submitted_while_its_dependency_completes_is_released(harness: StoreHarness) -> None:
-    """G6: never stuck in PENDING after a tick."""
+    """DEPEND-6: never stuck in PENDING after a tick."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)
@@ -52,7 +52,7 @@ async def test_a_dependent_submitted_while_its_dependency_completes_is_released(
 
 
 async def test_a_dependent_submitted_while_its_dependency_fails_ends_with_it(harness: StoreHarness) -> None:
-    """G3, G6: a chain of dependents, too."""
+    """DEPEND-3, DEPEND-6: a chain of dependents, too."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)
@@ -65,7 +65,7 @@ async def test_a_dependent_submitted_while_its_dependency_fails_ends_with_it(har
 
 
 async def test_a_dependent_submitted_while_its_dependency_is_cancelled_ends_with_it(harness: StoreHarness) -> None:
-    """G3, G6."""
+    """DEPEND-3, DEPEND-6."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job_id = await submit_one(first)
@@ -75,7 +75,7 @@ async def test_a_dependent_submitted_while_its_dependency_is_cancelled_ends_with
 
 
 async def test_a_dependent_submitted_while_its_dependency_is_claimed_is_told_later(harness: StoreHarness) -> None:
-    """G6: the claim and the mark that somebody waits do not overwrite each other."""
+    """DEPEND-6: the claim and the mark that somebody waits do not overwrite each other."""
     first, second = await both(harness)
     worker = await register(first)
     for _ in range(ROUNDS):
@@ -91,7 +91,7 @@ async def test_a_dependent_submitted_while_its_dependency_is_claimed_is_told_lat
 
 
 async def test_two_ends_into_one_fan_in_release_it_once(harness: StoreHarness) -> None:
-    """G5, G6: the last of two that end at once must see the other."""
+    """DEPEND-5, DEPEND-6: the last of two that end at once must see the other."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         jobs = [await running_job(first) for _ in range(2)]
@@ -103,7 +103,7 @@ async def test_two_ends_into_one_fan_in_release_it_once(harness: StoreHarness) -
 
 
 async def test_a_success_and_a_failure_into_one_fan_in_end_it(harness: StoreHarness) -> None:
-    """G3: whichever comes first."""
+    """DEPEND-3: whichever comes first."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         good, bad = [await running_job(first) for _ in range(2)]
@@ -127,7 +127,7 @@ async def states_in_the_end(harness: StoreHarness, children: Sequence[NewJob]) -
 
 
 async def test_many_ends_into_many_children_neither_block_nor_lose_one(harness: StoreHarness) -> None:
-    """P1, G6: every child waits for every job; the settles and ticks run side by side."""
+    """PORT-1, DEPEND-6: every child waits for every job; the settles and ticks run side by side."""
     stores = await both(harness)
     for _ in range(5):
         jobs = [await running_job(harness.store) for _ in range(6)]
@@ -140,7 +140,7 @@ async def test_many_ends_into_many_children_neither_block_nor_lose_one(harness: 
 
 
 async def test_a_cancelled_dependent_is_not_released_at_the_same_moment(harness: StoreHarness) -> None:
-    """S1: it ends CANCELLED, before or after its release."""
+    """STATE-1: it ends CANCELLED, before or after its release."""
     first, second = await both(harness)
     for _ in range(ROUNDS):
         job = await running_job(first)

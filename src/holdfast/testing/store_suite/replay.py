@@ -98,7 +98,7 @@ async def test_a_job_replayed_after_its_lifetime_can_run(harness: StoreHarness) 
 
 
 async def test_a_repeated_replay_changes_nothing(harness: StoreHarness) -> None:
-    """P4: but a job that dies again may be replayed again."""
+    """PORT-4: but a job that dies again may be replayed again."""
     job_id = await job_in_state(harness.store, State.FAILED, queue="mine")
     await replay_one(harness.store, job_id)
     before = await snapshot(harness.store)
@@ -183,7 +183,7 @@ async def test_the_whole_chain_comes_back_with_its_first_job(harness: StoreHarne
 
 
 async def test_a_chain_that_came_back_ends_again_with_its_dependency(harness: StoreHarness) -> None:
-    """G3."""
+    """DEPEND-3."""
     ids = await dead_chain(harness.store, 3)
     for replays in (1, 2):
         await replay_one(harness.store, ids[0])
@@ -195,7 +195,7 @@ async def test_a_chain_that_came_back_ends_again_with_its_dependency(harness: St
 
 
 async def test_a_dependent_stays_ended_while_another_dependency_is_dead(harness: StoreHarness) -> None:
-    """G3: it comes back with the last of them."""
+    """DEPEND-3: it comes back with the last of them."""
     first, second = [await job_in_state(harness.store, State.FAILED, queue=name) for name in ("first", "second")]
     child = await submit_one(harness.store, queue="child", dependencies=after(first, second))
     await replay_one(harness.store, first)
@@ -211,7 +211,7 @@ async def test_a_dependent_stays_ended_while_another_dependency_is_dead(harness:
 
 
 async def test_a_cancelled_dependency_keeps_its_dependent_ended(harness: StoreHarness) -> None:
-    """S3: CANCELLED is never left."""
+    """STATE-3: CANCELLED is never left."""
     failed = await running_job(harness.store)
     cancelled = await submit_one(harness.store)
     child = await submit_one(harness.store, dependencies=after(failed.id, cancelled))
@@ -243,7 +243,7 @@ async def test_a_diamond_of_unequal_arms_comes_back_whole(harness: StoreHarness)
 
 
 async def test_what_did_not_end_with_the_job_is_left_alone(harness: StoreHarness) -> None:
-    """G4: a dependent that AFTER_ANY released has long gone on."""
+    """DEPEND-4: a dependent that AFTER_ANY released has long gone on."""
     job = await running_job(harness.store)
     released = await submit_one(harness.store, dependencies=after(job.id, kind=DependencyKind.AFTER_ANY))
     cancelled = await submit_one(harness.store, dependencies=after(job.id))
@@ -266,7 +266,7 @@ async def test_a_dependent_that_died_of_itself_does_not_come_back(harness: Store
 
 
 async def test_a_dependent_that_comes_back_keeps_what_was_met(harness: StoreHarness) -> None:
-    """G5, G6: only what is open again is waited for."""
+    """DEPEND-5, DEPEND-6: only what is open again is waited for."""
     done, alternative = [await running_job(harness.store) for _ in range(2)]
     failing = await running_job(harness.store, queue="failing")
     kinds = (
@@ -305,7 +305,7 @@ async def test_dead_jobs_can_be_replayed_by_filter(harness: StoreHarness) -> Non
 
 
 async def test_replay_by_filter_touches_only_dead_states(harness: StoreHarness) -> None:
-    """S3: whatever the filter asks for."""
+    """STATE-3: whatever the filter asks for."""
     for state in sorted(State, key=lambda state: state is State.SCHEDULED):
         await job_in_state(harness.store, state, queue="mine")
     before = await snapshot(harness.store)

@@ -79,7 +79,7 @@ async def test_a_checkpoint_is_there_for_the_next_attempt(harness: StoreHarness)
 
 
 async def test_a_stale_lease_cannot_report(harness: StoreHarness) -> None:
-    """P2: it does not fail its neighbours."""
+    """PORT-2: it does not fail its neighbours."""
     stale = await running_job(harness.store, timeouts=Timeouts(visibility=10.0))
     ended = await running_job(harness.store)
     await settle(harness.store, ended)
@@ -125,7 +125,7 @@ async def test_a_checkpoint_may_be_as_large_as_the_limit(harness: StoreHarness) 
     ids=["too much", "negative", "not a number", "long", "NUL", "surrogate", "checkpoint"],
 )
 async def test_a_report_of_nonsense_is_refused(harness: StoreHarness, given: dict[str, object], field: str) -> None:
-    """P5."""
+    """PORT-5."""
     job = await running_job(harness.store)
     before = await snapshot(harness.store)
     with pytest.raises(InvalidInput) as caught:
@@ -135,5 +135,5 @@ async def test_a_report_of_nonsense_is_refused(harness: StoreHarness, given: dic
 
 
 async def test_nothing_reported_and_no_answer(harness: StoreHarness) -> None:
-    """P1."""
+    """PORT-1."""
     assert await harness.store.report([]) == []

@@ -126,7 +126,7 @@ async def test_a_job_is_tried_at_most_max_attempts_times(harness: StoreHarness) 
 
 
 async def test_spent_attempts_are_kept_and_linked(harness: StoreHarness) -> None:
-    """D6: each attempt names the one before it."""
+    """DECIDE-6: each attempt names the one before it."""
     job_id = await submit_one(harness.store)
     jobs = []
     for name in ("one", "two", "three"):
@@ -175,7 +175,7 @@ async def test_long_text_of_an_error_is_cut_and_the_end_of_its_trace_kept(harnes
 
 
 async def test_a_hand_back_does_not_spend_the_attempt(harness: StoreHarness) -> None:
-    """D2: the lease version never goes back."""
+    """DECIDE-2: the lease version never goes back."""
     worker = await register(harness.store)
     job_id = await submit_one(harness.store, retry=Retry(max_attempts=1))
     for version in range(1, 4):
@@ -210,7 +210,7 @@ async def test_a_settle_after_expiry_but_before_reclaim_is_accepted(harness: Sto
 
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, HANDED_BACK, Stopped()], ids=lambda o: type(o).__name__)
 async def test_a_stale_lease_cannot_settle_a_job(harness: StoreHarness, outcome: Outcome) -> None:
-    """P2: a delayed ack or nack must not touch a newer claim."""
+    """PORT-2: a delayed ack or nack must not touch a newer claim."""
     job = await running_job(harness.store, timeouts=SHORT)
     harness.clock.advance(10)
     await tick(harness.store)
@@ -228,7 +228,7 @@ async def test_a_stale_lease_cannot_settle_a_job(harness: StoreHarness, outcome:
 
 
 async def test_the_owner_alone_does_not_make_a_lease(harness: StoreHarness) -> None:
-    """P2: the token is the fence, also between two leases of one worker."""
+    """PORT-2: the token is the fence, also between two leases of one worker."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker, timeouts=SHORT)
     harness.clock.advance(10)
@@ -262,7 +262,7 @@ async def test_a_stale_lease_does_not_fail_its_neighbours(harness: StoreHarness)
 
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, GIVE_UP], ids=["ack", "retry", "fail", "give up"])
 async def test_a_repeated_settle_is_answered_as_a_repeat(harness: StoreHarness, outcome: Outcome) -> None:
-    """P4: the holder learns that its outcome is the one that counts."""
+    """PORT-4: the holder learns that its outcome is the one that counts."""
     job = await running_job(harness.store)
     state = await settle(harness.store, job, outcome)
     before = await snapshot(harness.store)
@@ -271,7 +271,7 @@ async def test_a_repeated_settle_is_answered_as_a_repeat(harness: StoreHarness, 
 
 
 async def test_a_repeated_settle_of_an_older_attempt_does_not_touch_the_newer(harness: StoreHarness) -> None:
-    """P2, P4."""
+    """PORT-2, PORT-4."""
     job = await running_job(harness.store)
     await settle(harness.store, job, RETRY)
     harness.clock.advance(60)
@@ -283,7 +283,7 @@ async def test_a_repeated_settle_of_an_older_attempt_does_not_touch_the_newer(ha
 
 
 async def test_a_repeated_hand_back_changes_nothing(harness: StoreHarness) -> None:
-    """P4: a hand-back leaves no trace to know a repeat by, so that it is stale, and harmless."""
+    """PORT-4: a hand-back leaves no trace to know a repeat by, so that it is stale, and harmless."""
     job = await running_job(harness.store)
     await settle(harness.store, job, HANDED_BACK)
     before = await snapshot(harness.store)
@@ -292,7 +292,7 @@ async def test_a_repeated_hand_back_changes_nothing(harness: StoreHarness) -> No
 
 
 async def test_one_lease_settled_twice_in_one_call_counts_once(harness: StoreHarness) -> None:
-    """P4; the first in the call wins."""
+    """PORT-4; the first in the call wins."""
     job = await running_job(harness.store)
     one, other = Settlement(lease=job.lease, outcome=COMPLETED), Settlement(lease=job.lease, outcome=FAIL)
     answers = await harness.store.settle([one, one, other])
@@ -303,7 +303,7 @@ async def test_one_lease_settled_twice_in_one_call_counts_once(harness: StoreHar
 
 @pytest.mark.parametrize("is_stale_first", [True, False])
 async def test_a_stale_lease_beside_the_valid_one_of_the_same_job(harness: StoreHarness, is_stale_first: bool) -> None:
-    """P2: whatever the order, the valid one settles, and neighbours in any order with it."""
+    """PORT-2: whatever the order, the valid one settles, and neighbours in any order with it."""
     worker = await register(harness.store)
     await submit_jobs(harness.store, *(new_job() for _ in range(4)))
     jobs = await claim(harness.store, worker)
@@ -324,7 +324,7 @@ async def test_a_stale_lease_beside_the_valid_one_of_the_same_job(harness: Store
 
 @pytest.mark.parametrize("outcome", [Stopped(), Failed(Failure(category=Category.CANCELLED))], ids=["stop", "fail"])
 async def test_a_holder_cannot_cancel_what_nobody_asked_to_cancel(harness: StoreHarness, outcome: Outcome) -> None:
-    """S2: CANCELLED is entered by cancel only."""
+    """STATE-2: CANCELLED is entered by cancel only."""
     job = await running_job(harness.store)
     before = await snapshot(harness.store)
     assert isinstance(await settle_answer(harness.store, job, outcome), InvalidTransition)
@@ -339,7 +339,7 @@ async def test_the_newest_progress_is_written_with_the_settle(harness: StoreHarn
 
 
 async def test_a_stale_settle_writes_no_progress(harness: StoreHarness) -> None:
-    """P2."""
+    """PORT-2."""
     job = await running_job(harness.store)
     stale = replace(job.lease, token=uuid4())
     await settle_answer(harness.store, stale, COMPLETED, progress=Progress(percent=70))
@@ -347,7 +347,7 @@ async def test_a_stale_settle_writes_no_progress(harness: StoreHarness) -> None:
 
 
 async def test_a_mixed_batch_is_counted_exactly(harness: StoreHarness) -> None:
-    """I1, whichever path inside the store each outcome takes."""
+    """INVARIANT-1, whichever path inside the store each outcome takes."""
     worker = await register(harness.store)
     await submit_jobs(harness.store, *(new_job() for _ in range(10)))
     jobs = await claim(harness.store, worker)
@@ -374,5 +374,5 @@ async def test_a_mixed_batch_is_counted_exactly(harness: StoreHarness) -> None:
 
 
 async def test_nothing_settled_and_no_answer(harness: StoreHarness) -> None:
-    """P1."""
+    """PORT-1."""
     assert await harness.store.settle([]) == []

@@ -68,7 +68,7 @@ async def test_a_stale_attempt_spawns_nothing(harness: StoreHarness) -> None:
 
 
 async def test_a_repeated_settle_spawns_once(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     parent = await running_job(harness.store)
     children = (new_job(), new_job())
     await spawn(harness.store, parent, *children)
@@ -77,7 +77,7 @@ async def test_a_repeated_settle_spawns_once(harness: StoreHarness) -> None:
 
 
 async def test_bad_children_refuse_the_settle_and_nothing_else(harness: StoreHarness) -> None:
-    """P5: one bad child refuses all of its parent's; a neighbour is settled."""
+    """PORT-5: one bad child refuses all of its parent's; a neighbour is settled."""
     parent, neighbour = [await running_job(harness.store) for _ in range(2)]
     bad = (new_job(), new_job(type=""), new_job(delay_seconds=-1.0))
     answers = await work.settle(
@@ -139,7 +139,7 @@ async def test_a_child_may_wait_for_its_own_parent(harness: StoreHarness) -> Non
 
 
 async def test_a_child_may_wait_for_a_job_that_is_settled_in_the_same_call(harness: StoreHarness) -> None:
-    """G6: the settles of one call know of each other."""
+    """DEPEND-6: the settles of one call know of each other."""
     for first, second in ((0, 1), (1, 0)):
         jobs = [await running_job(harness.store) for _ in range(2)]
         child = new_job(dependencies=after(jobs[1].id))
@@ -185,7 +185,7 @@ async def test_fan_in_submitted_after_the_spawn_waits_for_the_children_too(harne
 
 
 async def test_fan_in_ends_with_a_child_that_fails(harness: StoreHarness) -> None:
-    """G3."""
+    """DEPEND-3."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=FAN_IN))
     child = new_job(queue="children")
@@ -197,7 +197,7 @@ async def test_fan_in_ends_with_a_child_that_fails(harness: StoreHarness) -> Non
 
 
 async def test_fan_in_ends_with_a_child_that_is_dead_from_the_start(harness: StoreHarness) -> None:
-    """G3: a child whose own dependency had failed ends in the transaction that makes it."""
+    """DEPEND-3: a child whose own dependency had failed ends in the transaction that makes it."""
     dead = await job_in_state(harness.store, State.FAILED)
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, dependencies=after(parent.id, kind=FAN_IN))
@@ -210,7 +210,7 @@ async def test_fan_in_ends_with_a_child_that_is_dead_from_the_start(harness: Sto
 
 
 async def test_fan_in_may_already_wait_for_what_is_spawned(harness: StoreHarness) -> None:
-    """G6: a child that has a key may be a job that the fan-in waits for anyhow."""
+    """DEPEND-6: a child that has a key may be a job that the fan-in waits for anyhow."""
     parent = await running_job(harness.store)
     known = await submit_one(harness.store, queue="known", key="k")
     gather = await submit_one(harness.store, dependencies=after(known) + after(parent.id, kind=FAN_IN))
@@ -221,7 +221,7 @@ async def test_fan_in_may_already_wait_for_what_is_spawned(harness: StoreHarness
 
 
 async def test_spawning_cannot_close_a_circle(harness: StoreHarness) -> None:
-    """G1: a fan-in waits for the children of its spawner, so no child may wait for the fan-in."""
+    """DEPEND-1: a fan-in waits for the children of its spawner, so no child may wait for the fan-in."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, queue="gather", dependencies=after(parent.id, kind=FAN_IN))
     child = new_job(queue="child", dependencies=after(gather))
@@ -235,7 +235,7 @@ async def test_spawning_cannot_close_a_circle(harness: StoreHarness) -> None:
 
 
 async def test_a_fan_in_is_not_its_own_child(harness: StoreHarness) -> None:
-    """G1: a child with the key of the job that waits for it."""
+    """DEPEND-1: a child with the key of the job that waits for it."""
     parent = await running_job(harness.store)
     gather = await submit_one(harness.store, key="k", dependencies=after(parent.id, kind=FAN_IN))
     await spawn(harness.store, parent, new_job(key="k"))

@@ -104,7 +104,7 @@ async def test_a_time_that_has_passed_means_at_once(harness: StoreHarness) -> No
 
 
 async def test_a_repeated_submit_makes_one_job(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     jobs = (new_job(), new_job(key="k"), new_job(delay_seconds=5.0))
     first = await submit_jobs(harness.store, *jobs)
     before = await snapshot(harness.store)
@@ -114,7 +114,7 @@ async def test_a_repeated_submit_makes_one_job(harness: StoreHarness) -> None:
 
 
 async def test_a_repeated_submit_does_not_disturb_a_job_that_went_on(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     job = new_job(key="k")
     await submit_jobs(harness.store, job)
     await claim_one(harness.store, await register(harness.store))
@@ -124,7 +124,7 @@ async def test_a_repeated_submit_does_not_disturb_a_job_that_went_on(harness: St
 
 
 async def test_the_same_submit_twice_in_one_call_makes_one_job(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     for job in (new_job(), new_job(key="k"), new_job(delay_seconds=5.0)):
         one = Submit(jobs=(job,))
         assert await harness.store.submit([one, one]) == [(Submitted(job.id),)] * 2
@@ -160,7 +160,7 @@ async def test_submits_that_share_a_call_are_independent(harness: StoreHarness) 
 
 
 async def test_a_submit_may_wait_for_a_job_of_another_submit_of_its_call(harness: StoreHarness) -> None:
-    """G6: it is told when that job ends."""
+    """DEPEND-6: it is told when that job ends."""
     first, second = new_job(), new_job()
     waiting = new_job(queue="later", dependencies=after(first.id, second.id))
     answers = await submit_answers(harness.store, Submit(jobs=(first, second)), Submit(jobs=(waiting,)))
@@ -189,7 +189,7 @@ async def test_a_mixed_batch_keeps_its_order(harness: StoreHarness) -> None:
 
 
 async def test_no_submit_and_no_answer(harness: StoreHarness) -> None:
-    """P1."""
+    """PORT-1."""
     assert await harness.store.submit([]) == []
 
 

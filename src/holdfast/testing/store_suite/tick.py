@@ -1,4 +1,4 @@
-"""Tick: what time does. Due jobs, expired leases, lost workers, lifetimes; in any number of processes (P6)."""
+"""Tick: what time does. Due jobs, expired leases, lost workers, lifetimes; in any number of processes (PORT-6)."""
 
 from datetime import timedelta
 
@@ -58,7 +58,7 @@ async def test_a_reclaimed_job_runs_again_under_a_new_lease(harness: StoreHarnes
 
 
 async def test_a_reclaim_spends_the_attempt_and_says_why(harness: StoreHarness) -> None:
-    """D6: with none left the job goes to DEAD_LETTER, category SYSTEM."""
+    """DECIDE-6: with none left the job goes to DEAD_LETTER, category SYSTEM."""
     job = await running_job(harness.store, timeouts=SHORT, retry=Retry(max_attempts=1))
     harness.clock.advance(10)
     await tick(harness.store)
@@ -87,7 +87,7 @@ async def test_reclaims_are_bounded_by_the_attempts(harness: StoreHarness) -> No
 
 @pytest.mark.parametrize("state", LIVE)
 async def test_a_lifetime_ends_every_live_state(harness: StoreHarness, state: State) -> None:
-    """D5."""
+    """DECIDE-5."""
     delay = 99.0 if state is State.DELAYED else 0.0
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(lifetime=100.0), delay_seconds=delay)
     harness.clock.advance(98)
@@ -158,7 +158,7 @@ async def test_small_batches_end_with_the_same_result(harness: StoreHarness) -> 
 
 
 async def test_a_tick_with_nothing_to_do_changes_nothing(harness: StoreHarness) -> None:
-    """P6."""
+    """PORT-6."""
     for state in State:
         await job_in_state(harness.store, state)
     before = await snapshot(harness.store)
@@ -179,7 +179,7 @@ async def test_a_tick_reports_what_it_did(harness: StoreHarness) -> None:
 
 
 async def test_timestamps_are_the_stores_clock_in_utc(harness: StoreHarness) -> None:
-    """P3."""
+    """PORT-3."""
     job_id = await job_in_state(harness.store, State.RUNNING)
     job = await read_one(harness.store, job_id)
     assert job.lease is not None

@@ -1,4 +1,4 @@
-"""Every row of the transition table, driven by real verbs; and that nothing else moves a job (S2)."""
+"""Every row of the transition table, driven by real verbs; and that nothing else moves a job (STATE-2)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -187,7 +187,7 @@ DRIVERS: Final[dict[Key, Driver]] = {
 
 
 def test_every_row_of_the_table_has_a_driver() -> None:
-    """S2: a row without one would not be proved."""
+    """STATE-2: a row without one would not be proved."""
     assert {key(row) for row in TRANSITIONS} == DRIVERS.keys()
 
 
@@ -206,7 +206,7 @@ async def test_a_job_moves_along_the_row(harness: StoreHarness, row: Transition)
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
 @pytest.mark.parametrize("outcome", [COMPLETED, RETRY, FAIL, HANDED_BACK, Stopped()], ids=lambda o: type(o).__name__)
 async def test_a_job_that_does_not_run_cannot_be_settled(harness: StoreHarness, state: State, outcome: Outcome) -> None:
-    """S2: every write out of RUNNING needs a valid token."""
+    """STATE-2: every write out of RUNNING needs a valid token."""
     job_id = await job_in_state(harness.store, state)
     running = await running_job(harness.store)
     job = await read_one(harness.store, job_id)
@@ -220,7 +220,7 @@ async def test_a_job_that_does_not_run_cannot_be_settled(harness: StoreHarness, 
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_cancel_of_an_ended_job_changes_nothing(harness: StoreHarness, state: State) -> None:
-    """S3."""
+    """STATE-3."""
     job_id = await job_in_state(harness.store, state)
     before = await snapshot(harness.store)
     answer = await cancel_one(harness.store, job_id)
@@ -230,7 +230,7 @@ async def test_cancel_of_an_ended_job_changes_nothing(harness: StoreHarness, sta
 
 @pytest.mark.parametrize("state", [*LIVE, State.COMPLETED, State.CANCELLED])
 async def test_replay_of_a_job_that_is_not_dead_changes_nothing(harness: StoreHarness, state: State) -> None:
-    """S3: it returns the job unchanged."""
+    """STATE-3: it returns the job unchanged."""
     job_id = await job_in_state(harness.store, state)
     before = await snapshot(harness.store)
     answer = await replay_one(harness.store, job_id)
@@ -240,7 +240,7 @@ async def test_replay_of_a_job_that_is_not_dead_changes_nothing(harness: StoreHa
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.SCHEDULED])
 async def test_only_a_scheduled_job_can_be_claimed(harness: StoreHarness, state: State) -> None:
-    """S4."""
+    """STATE-4."""
     job_id = await job_in_state(harness.store, state, queue="mine")
     worker = await register(harness.store)
     assert await claim(harness.store, worker, queues=("mine",)) == []
@@ -249,7 +249,7 @@ async def test_only_a_scheduled_job_can_be_claimed(harness: StoreHarness, state:
 
 @pytest.mark.parametrize("state", TERMINAL)
 async def test_time_does_not_move_an_ended_job(harness: StoreHarness, state: State) -> None:
-    """S3."""
+    """STATE-3."""
     job_id = await job_in_state(harness.store, state, timeouts=Timeouts(visibility=10.0, lifetime=100.0))
     before = await snapshot(harness.store)
     harness.clock.advance(3600.0)

@@ -165,7 +165,7 @@ async def test_a_heartbeat_names_the_leases_that_are_lost(harness: StoreHarness)
 
 
 async def test_a_heartbeat_with_a_stale_lease_does_not_touch_the_newer_one(harness: StoreHarness) -> None:
-    """P2: it does not extend the newer one, and its cancel request does not reach the wrong holder."""
+    """PORT-2: it does not extend the newer one, and its cancel request does not reach the wrong holder."""
     worker, other = await register(harness.store), await register(harness.store)
     stale = await running_job(harness.store, worker=worker, timeouts=Timeouts(visibility=10.0))
     harness.clock.advance(10)
@@ -342,7 +342,7 @@ async def test_leases_of_a_worker_that_is_not_there_end_in_time(harness: StoreHa
 
 
 async def test_leaving_twice_is_harmless(harness: StoreHarness) -> None:
-    """P4; also for a worker that was never here."""
+    """PORT-4; also for a worker that was never here."""
     worker = await register(harness.store)
     await submit_one(harness.store)
     for _ in range(2):
@@ -351,7 +351,7 @@ async def test_leaving_twice_is_harmless(harness: StoreHarness) -> None:
 
 
 async def test_registering_twice_keeps_the_leases(harness: StoreHarness) -> None:
-    """P4."""
+    """PORT-4."""
     worker = await register(harness.store)
     job = await running_job(harness.store, worker=worker)
     harness.clock.advance(1)

@@ -1,4 +1,4 @@
-"""Design B over real gRPC: B1 to B3."""
+"""Design B over real gRPC: DESIGNB-1 to DESIGNB-3."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The coordinator over the real tables: C1 to C5, with every call downstream failing in its turn."""
+"""The coordinator over the real tables: each call downstream fails once (COORDINATOR-1 to COORDINATOR-5)."""
 
 import asyncio
 from typing import Any

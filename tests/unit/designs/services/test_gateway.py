@@ -1,4 +1,4 @@
-"""The gateway over the real tables: W1 to W4, each with the call downstream that fails."""
+"""The gateway over the real tables: GATEWAY-1 to GATEWAY-4, each with the call downstream that fails."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The job table: T1 to T4."""
+"""The job table: JOBTABLE-1 to JOBTABLE-4."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The queue: Q1 to Q4."""
+"""The queue: QUEUE-1 to QUEUE-4."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The registry: G1, G2, on a clock that stands still."""
+"""The registry: REGISTRY-1, REGISTRY-2, on a clock that stands still."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The result table: R1, R2."""
+"""The result table: ENVELOPE-1, ENVELOPE-2."""
 
 from hashlib import sha256
 from typing import Any

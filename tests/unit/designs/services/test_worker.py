@@ -1,4 +1,4 @@
-"""The worker with the real coordinator and tables: K1 to K3."""
+"""The worker with the real coordinator and tables: WORKERSERVICE-1 to WORKERSERVICE-3."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -135,7 +135,8 @@ ORDER BY r.token
 
 -- [holders]
 -- The last place drawn, and then who may still place a row up to it.
--- Guarantees: the place is read before the holders, which name it for that reason. PG3 says why there are no others.
+-- Guarantees: the place is read before the holders, which name it for that reason. POSTGRES-3 says why there are no
+-- others.
 -- Locks: none. A waiting lock is no lock yet: its place is still to be drawn.
 SELECT
     last.place,

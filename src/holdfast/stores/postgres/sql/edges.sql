@@ -1,5 +1,5 @@
 -- Who waits for whom, and the marks of ended jobs whose dependents have not been told.
--- Locks: none of their own; edges and marks are written under the lock of a job they belong to (K4 in locks.py).
+-- Locks: none of their own; edges and marks are written under the lock of a job they belong to (LOCK-4).
 -- Index: edge_pkey (child first), edge_parent, edge_open.
 
 -- [add]

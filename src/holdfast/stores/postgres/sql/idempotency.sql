@@ -2,7 +2,7 @@
 
 -- [lock]
 -- Take keys that are free, and lock those that are not; is_free tells which. In the order of the key, against deadlocks.
--- $6 'try' leaves out keys that another transaction is taking or has locked (K2 in locks.py), and 'wait' waits for them;
+-- $6 'try' leaves out keys that another transaction is taking or has locked (LOCK-2), and 'wait' waits for them;
 -- 'none' does without the advisory locks, for many keys. Where the index makes it wait, it waits for $7 at most, if that
 -- is not NULL. That holds for this statement only: counted is there to be known once all keys are taken.
 WITH usual AS MATERIALIZED (

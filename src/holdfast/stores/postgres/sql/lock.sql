@@ -1,6 +1,6 @@
 -- The records of these jobs, locked wherever they stand. A job that moved while we waited for its lock is missing from
 -- the answer: the caller asks again.
--- Locks: one live or ended row a job, in the order of the tables below and of seq (K1 in locks.py). It waits for $2 at
+-- Locks: one live or ended row a job, in the order of the tables below and of seq (LOCK-1). It waits for $2 at
 -- most; where that is NULL, for as long as the session says. Index: the primary keys.
 WITH settings AS MATERIALIZED (
     SELECT set_config('lock_timeout', coalesce($2::text, current_setting('lock_timeout')), true)

@@ -3,7 +3,7 @@
 -- Guarantees: a job whose id is already there fails the statement, which costs less than looking first; a repeat then
 -- has ON CONFLICT, and leaves it alone, so it doubles nothing. It waits for replicas all the same (Statements.for_repeat).
 -- Locks: none but those of its own rows. Index: job_id_key for the conflict.
--- A job's number is its place, too: ready is locked for writing before the statement draws it (PG3).
+-- A job's number is its place, too: ready is locked for writing before the statement draws it (POSTGRES-3).
 
 -- [many]
 -- What all jobs of a batch share is given once, as an array of one: unnest fills up with NULL, and ``common`` stands in.

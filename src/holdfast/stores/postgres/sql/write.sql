@@ -127,6 +127,6 @@ ON CONFLICT (job) DO UPDATE SET
     checkpoint = coalesce(excluded.checkpoint, note.checkpoint)
 
 -- [place_anew]
--- An UPDATE locks ready for writing before it draws the places, as PG3 asks.
+-- An UPDATE locks ready for writing before it draws the places, as POSTGRES-3 asks.
 UPDATE {schema}.ready SET place = nextval('{schema}.job_seq'), scheduled_at = $2::timestamptz
 WHERE job = ANY ($1::bigint[])
