@@ -88,7 +88,7 @@ class Database(Protocol):
 
     def accepted(self) -> int: ...
 
-    def grow(self) -> None:
+    def grow(self, *, is_compatible: bool) -> None:
         """Migrate to the version after this program's: more columns, and a new number."""
         ...
 
@@ -102,7 +102,7 @@ class PostgresDatabase:
         self.name = name
         self.database = server.create_database()
         self.url = server.url(self.database)
-        self._version = ""
+        self._version = self._compatible_since = ""
         self._about = time.time()
         self._seen_claims = 0
 
@@ -113,7 +113,9 @@ class PostgresDatabase:
     def _prepare(self) -> None:
         self._execute((SQL / "audit_postgres.sql").read_text(encoding="utf-8"))
         with self._connect() as connection:
-            ((self._version,),) = _rows(connection, f"SELECT version_num FROM {VERSION}")
+            ((self._version, self._compatible_since),) = _rows(
+                connection, f"SELECT version_num, compatible_since FROM {VERSION}"
+            )
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -175,18 +177,22 @@ class PostgresDatabase:
             f"AND application_name <> '{CALLERS}'"
         )
 
-    def grow(self) -> None:
-        columns = [f"ALTER TABLE holdfast.{table} ADD COLUMN next_version int DEFAULT 1" for table in GROWING]
-        self._migrate([*columns, f"UPDATE {VERSION} SET version_num = '{NEXT_VERSION}'"])
+    def grow(self, *, is_compatible: bool) -> None:
+        columns = [
+            f"ALTER TABLE holdfast.{table} ADD COLUMN IF NOT EXISTS next_version int DEFAULT 1" for table in GROWING
+        ]
+        since = self._version if is_compatible else NEXT_VERSION
+        self._migrate([*columns, f"UPDATE {VERSION} SET version_num = '{NEXT_VERSION}', compatible_since = '{since}'"])
 
     def shrink(self) -> None:
         columns = [f"ALTER TABLE holdfast.{table} DROP COLUMN IF EXISTS next_version" for table in GROWING]
-        self._migrate([*columns, f"UPDATE {VERSION} SET version_num = '{self._version}'"])
+        known = f"version_num = '{self._version}', compatible_since = '{self._compatible_since}'"
+        self._migrate([*columns, f"UPDATE {VERSION} SET {known}"])
 
     def _migrate(self, statements: Sequence[str]) -> None:
-        """As ``migrate.upgrade`` does it, in one transaction; Away where a lock is waited for too long."""
-        lock = f"SELECT pg_advisory_xact_lock({migrate.LOCK_NUMBER})"
-        self._execute(";".join(("BEGIN", "SET LOCAL lock_timeout = '2s'", lock, *statements, "COMMIT")))
+        """As ``migrate.upgrade`` does it, one after the other; Away where a table is waited for too long."""
+        for statement in statements:
+            self._execute(f"BEGIN; SET LOCAL lock_timeout = '{migrate.LOCK_SECONDS}s'; {statement}; COMMIT")
 
     def read(self) -> Stored:
         with self._connect() as connection:
@@ -240,6 +246,7 @@ class SQLiteDatabase:
         self.path = path
         self.url = f"sqlite:///{path}"
         self.now = now
+        self._version = self._compatible_since = 0
         self._seen_claims = 0
 
     async def create(self) -> None:
@@ -248,6 +255,8 @@ class SQLiteDatabase:
         await store.close()
         with self._connect() as connection:
             connection.executescript((SQL / "audit_sqlite.sql").read_text(encoding="utf-8"))
+            known = connection.execute("SELECT version, compatible_since FROM holdfast_meta")
+            self._version, self._compatible_since = known.fetchone()
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -303,13 +312,15 @@ class SQLiteDatabase:
     def accepted(self) -> int:
         return self._number("SELECT count(*) FROM holdfast_job")
 
-    def grow(self) -> None:
+    def grow(self, *, is_compatible: bool) -> None:
         columns = [f"ALTER TABLE holdfast_{table} ADD COLUMN next_version INTEGER DEFAULT 1" for table in GROWING]
-        self._migrate([*columns, f"UPDATE holdfast_meta SET version = version + {NEXT_VERSION}"])
+        since = self._version if is_compatible else int(NEXT_VERSION)
+        self._migrate([*columns, f"UPDATE holdfast_meta SET version = {NEXT_VERSION}, compatible_since = {since}"])
 
     def shrink(self) -> None:
         columns = [f"ALTER TABLE holdfast_{table} DROP COLUMN next_version" for table in GROWING]
-        self._migrate([*columns, f"UPDATE holdfast_meta SET version = version - {NEXT_VERSION}"])
+        known = f"version = {self._version}, compatible_since = {self._compatible_since}"
+        self._migrate([*columns, f"UPDATE holdfast_meta SET {known}"])
 
     def _migrate(self, statements: Sequence[str]) -> None:
         with self._connect() as connection:

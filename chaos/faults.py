@@ -9,6 +9,7 @@ import contextlib
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ HOUR_SECONDS: Final = 3600
 POLL_SECONDS: Final = 0.05
 PATIENCE_SECONDS: Final = 20.0
 HELD_BACK_SECONDS: Final = 0.5
-REFUSED_SECONDS: Final = 60.0
+START_SECONDS: Final = 60.0
 LEFT_BYTES: Final = 4 * 1024 * 1024
 """Of address space, for a child under pressure."""
 
@@ -169,26 +170,29 @@ async def terminate_connections(world: World, _: Random) -> str:
 
 
 async def migrate(world: World, rng: Random) -> str:
-    """The next version of the schema comes while this one's programs run; they go on, new ones are refused."""
-    world.is_migrated = True
+    """The next version of the schema comes while this one's programs run: they go on. It lets others start, or not."""
+    is_compatible = rng.random() < 0.5
+    world.is_refusing = not is_compatible
     try:
         with world.excuses.away():
-            await _patiently(world.database.grow)
-        code, words = await _start_refused(world)
-        if code != Exit.WRONG or "chema" not in words:
+            await _patiently(lambda: world.database.grow(is_compatible=is_compatible))
+        code, words = await _start_one_more(world)
+        if is_compatible and code != Exit.DONE:
+            world.problems.append(f"a program did not start beside a newer schema: exit {code}: {words[-300:]}")
+        if not is_compatible and (code != Exit.WRONG or "chema" not in words):
             world.problems.append(f"a program of the old schema was not refused: exit {code}: {words[-300:]}")
         await asyncio.sleep(rng.uniform(0.2, 1.0))
     finally:
         with world.excuses.away():
             await _patiently(world.database.shrink)
-        world.is_migrated = False
-    return "older programs were refused at their start"
+        world.is_refusing = False
+    return f"older programs were {'welcome' if is_compatible else 'refused at their start'}"
 
 
-async def _start_refused(world: World) -> tuple[int | None, str]:
-    """One more worker of this version, which must not start."""
+async def _start_one_more(world: World) -> tuple[int | None, str]:
+    """A program of this version, which only looks at the queues."""
     process = await asyncio.create_subprocess_exec(
-        *world.worker_command("refused"),
+        *(sys.executable, "-m", "holdfast", "queues", "--connect-timeout", f"{START_SECONDS / 2:.0f}"),
         cwd=ROOT,
         env=world.environment_of_a_worker(),
         stdout=asyncio.subprocess.PIPE,
@@ -196,7 +200,7 @@ async def _start_refused(world: World) -> tuple[int | None, str]:
         preexec_fn=die_with_parent,
     )
     try:
-        async with asyncio.timeout(REFUSED_SECONDS):
+        async with asyncio.timeout(START_SECONDS):
             output, _ = await process.communicate()
     except TimeoutError:
         process.kill()

@@ -70,7 +70,7 @@ class World:
         """One a worker; on SQLite one for all: there the store's clock is the machine's."""
         self.problems: list[str] = []
         self.troubles: list[Trouble] = []
-        self.is_migrated = False
+        self.is_refusing = False
         self.excuses = Excuses()
         self.transactions = Turns()
         self.callers = CallerLog(folder / "submits-callers")
@@ -127,7 +127,7 @@ class World:
                     lambda _, number=number: self._command(number),  # type: ignore[misc]
                     environment=self._environment(url, clocks[number]),
                     log=self.folder / f"worker-{number}.log",
-                    may_be_refused=lambda: self.is_migrated,
+                    may_be_refused=lambda: self.is_refusing,
                 )
             )
         self.submitter = Program(
