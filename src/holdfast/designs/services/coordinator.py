@@ -30,7 +30,7 @@ import grpc
 from holdfast.designs.services import envelopes
 from holdfast.designs.services.jobs import TERMINAL
 from holdfast.designs.services.protocols import Jobs, Queue, Results
-from holdfast.designs.services.registry import Registry
+from holdfast.designs.services.roster import Roster
 from holdfast.rpc import limits
 from holdfast.rpc.checks import check_job_id, check_text, check_worker_id
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
@@ -71,13 +71,13 @@ class WorkCoordinator:
     """Fulfils ``protocols.Coordinator`` over the other three."""
 
     def __init__(
-        self, *, jobs: Jobs, queue: Queue, results: Results, log: logging.Logger, registry: Registry | None = None
+        self, *, jobs: Jobs, queue: Queue, results: Results, log: logging.Logger, roster: Roster | None = None
     ) -> None:
         self._jobs = jobs
         self._queue = queue
         self._results = results
         self._log = log
-        self._registry = Registry() if registry is None else registry
+        self._roster = Roster() if roster is None else roster
         self._held: OrderedDict[str, None] = OrderedDict()
         """Dequeued, and not started: tried first."""
         self._in_hand: set[str] = set()
@@ -95,7 +95,7 @@ class WorkCoordinator:
         worker_id = check_worker_id(request.worker_id)
         if holding is not None:
             _check_holding(holding)
-        self._registry.heartbeat(worker_id, holding=holding)
+        self._roster.heartbeat(worker_id, holding=holding)
         return internal.WorkerHeartbeatResponse(accepted=True, next_heartbeat_in_ms=limits.HEARTBEAT_INTERVAL_MS)
 
     async def fetch_work(
@@ -104,7 +104,7 @@ class WorkCoordinator:
         worker_id = check_worker_id(request.worker_id)
         # One that we do not know sends its heartbeat first: nobody would notice the loss of its job.
         is_short = seconds_left is not None and seconds_left < limits.DEQUEUE_MINIMUM_LEFT_MS / 1000
-        if is_short or not self._registry.is_alive(worker_id):
+        if is_short or not self._roster.is_alive(worker_id):
             return internal.FetchWorkResponse(assigned=False, retry_after_ms=HINT_MS)
         asker = Asker(worker_id, asyncio.get_running_loop().time() + SEARCH_SECONDS)
         search = asyncio.ensure_future(self._search(asker))
@@ -118,7 +118,7 @@ class WorkCoordinator:
             raise
         if found is None:
             return internal.FetchWorkResponse(assigned=False, retry_after_ms=HINT_MS)
-        deliveries = self._registry.hand_out(found.job_id, worker_id)
+        deliveries = self._roster.hand_out(found.job_id, worker_id)
         if deliveries > 1:
             extra = {"event": "job_lost", "method": "FetchWork", "job_id": found.job_id, "worker_id": worker_id}
             self._log.warning("no worker has this job any more: handed out for the %d. time", deliveries, extra=extra)
@@ -156,26 +156,26 @@ class WorkCoordinator:
 
     async def look_after_workers(self) -> None:
         """Once: notice who is lost, and end the jobs that were lost too often."""
-        for worker_id, job_ids in self._registry.expire().items():
+        for worker_id, job_ids in self._roster.expire().items():
             words = "no heartbeat for %d ms: the worker is taken for lost, and %d jobs with it"
             extra = {"event": "worker_lost", "method": "WorkerHeartbeat", "worker_id": worker_id}
             self._log.warning(words, limits.WORKER_TIMEOUT_MS, len(job_ids), extra=extra)
-        while (lost := self._registry.take_lost(is_exhausted=True)) is not None:
+        while (lost := self._roster.take_lost(is_exhausted=True)) is not None:
             summary = f"{WORKER_LOST}: handed out {lost.deliveries} times, and the worker was lost each time"
             try:
                 await self._end(envelopes.failed(lost.job_id, WORKER_LOST, summary=summary), WORKER_LOST)
             except Refusal as refusal:
                 if refusal.code is not grpc.StatusCode.NOT_FOUND:
-                    self._registry.add_lost(lost.job_id)
+                    self._roster.add_lost(lost.job_id)
                     raise
                 self._forget(lost.job_id)
                 anomaly(self._log, "RUNNING, and no such job", job_id=lost.job_id, method="WorkerHeartbeat")
 
     async def _watch_workers(self) -> None:
         while True:
-            began = self._registry.now()
+            began = self._roster.now()
             await asyncio.sleep(WATCH_SECONDS)
-            self._registry.forgive_pause(since=began)
+            self._roster.forgive_pause(since=began)
             try:
                 await self.look_after_workers()
             except Refusal as refusal:
@@ -191,7 +191,7 @@ class WorkCoordinator:
             if self._held:
                 job_id, _ = self._held.popitem(last=False)
                 found = await self._take(job_id, self._begin(job_id))
-            elif (lost := self._registry.take_lost()) is not None:
+            elif (lost := self._roster.take_lost()) is not None:
                 found = await self._take(lost.job_id, self._brief(lost.job_id))
             elif (dequeued := await self._dequeue(asker)) is None:
                 return None
@@ -215,7 +215,7 @@ class WorkCoordinator:
         return found
 
     def _has(self, job_id: str) -> bool:
-        return job_id in self._in_hand or job_id in self._held or self._registry.knows(job_id)
+        return job_id in self._in_hand or job_id in self._held or self._roster.knows(job_id)
 
     async def _dequeue(self, asker: Asker) -> str | None:
         if asyncio.get_running_loop().time() >= asker.until:
@@ -248,7 +248,7 @@ class WorkCoordinator:
             self._held[job_id] = None
             self._held.move_to_end(job_id, last=False)
             raise
-        is_nobodys = answer.current_status == public.RUNNING and not self._registry.knows(job_id)
+        is_nobodys = answer.current_status == public.RUNNING and not self._roster.knows(job_id)
         if not answer.applied and not is_nobodys:
             status = public.JobStatus.Name(answer.current_status)
             extra = {"event": "dispatch_race", "method": "FetchWork", "job_id": job_id, "current_status": status}
@@ -273,7 +273,7 @@ class WorkCoordinator:
                 self._forget(job_id)
                 anomaly(self._log, "RUNNING, and no such job", job_id=job_id, method="FetchWork")
                 return None
-            self._registry.add_lost(job_id)
+            self._roster.add_lost(job_id)
             raise
         return Found(job_id, record.spec)
 
@@ -283,7 +283,7 @@ class WorkCoordinator:
             return
         if (found := search.result()) is not None:
             self._in_hand.discard(found.job_id)
-            self._registry.add_lost(found.job_id)
+            self._roster.add_lost(found.job_id)
 
     # Ending a job
 
@@ -305,7 +305,7 @@ class WorkCoordinator:
 
     def _forget(self, job_id: str) -> None:
         """It has ended: only now is there nothing that a successor would have to know."""
-        self._registry.end(job_id)
+        self._roster.end(job_id)
         self._settled.append(job_id)
 
     def _late(

@@ -15,7 +15,7 @@ from holdfast.designs.services.part import Part
 from holdfast.designs.services.queue import FifoQueue
 from holdfast.designs.services.remote import RemoteCoordinator, RemoteJobs, RemoteQueue, RemoteResults
 from holdfast.designs.services.results import ResultTable
-from holdfast.designs.services.worker import Worker
+from holdfast.designs.services.worker import WorkerService
 from holdfast.rpc import limits
 from holdfast.rpc.channels import Peer
 from holdfast.rpc.serving import Server
@@ -75,7 +75,7 @@ async def start_worker(
     """It is nobody's server: at its address there is its health, and nothing else."""
     log = log_of("worker")
     peer = Peer(coordinator, caller=callers.WORKER)
-    worker = Worker(RemoteCoordinator(peer), worker_id=worker_id, slots=slots, log=log)
+    worker = WorkerService(RemoteCoordinator(peer), worker_id=worker_id, slots=slots, log=log)
     server = Server("worker", [], log=log)
     address = await server.start(listen)
     worker.start()

@@ -25,7 +25,7 @@ from holdfast.designs.services.jobs import JobTable
 from holdfast.designs.services.part import Part
 from holdfast.designs.services.queue import FifoQueue
 from holdfast.designs.services.results import ResultTable
-from holdfast.designs.services.worker import Worker
+from holdfast.designs.services.worker import WorkerService
 from holdfast.rpc.channels import Method
 from holdfast.rpc.checks import check_job_id, check_submit
 from holdfast.rpc.client import Node as Neighbour
@@ -130,7 +130,7 @@ async def start_node(listen: str, *, index: int, addresses: Sequence[str], worke
     jobs = JobTable(log=log, make_id=lambda: make_owned_id(index, count))
     queue, results = FifoQueue(), ResultTable()
     coordinator = WorkCoordinator(jobs=jobs, queue=queue, results=results, log=log)
-    worker = Worker(coordinator, worker_id=worker_id, slots=slots, log=log)
+    worker = WorkerService(coordinator, worker_id=worker_id, slots=slots, log=log)
     node = Node(Gateway(jobs=jobs, queue=queue, results=results, log=log), index=index, addresses=addresses)
     server = Server(ROLE, [node.service()], log=log)
     address = await server.start(listen)

@@ -47,7 +47,7 @@ HEARTBEAT_AGAIN_SECONDS: Final = 0.25
 SHORTEST_HEARTBEAT_SECONDS: Final = 0.05
 
 
-class Worker:
+class WorkerService:
     def __init__(
         self,
         coordinator: Coordinator,

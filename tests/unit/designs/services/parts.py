@@ -11,8 +11,8 @@ from holdfast.designs.services.gateway import Gateway
 from holdfast.designs.services.jobs import JobTable
 from holdfast.designs.services.protocols import Jobs, Queue, Results
 from holdfast.designs.services.queue import FifoQueue
-from holdfast.designs.services.registry import Registry
 from holdfast.designs.services.results import ResultTable
+from holdfast.designs.services.roster import Roster
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
 from holdfast.rpc.refusals import unavailable
@@ -89,7 +89,7 @@ class Parts:
         self.job_table = JobTable(log=LOG, clock=self.clock.now_ms)
         self.fifo = FifoQueue(stopwatch=self.clock.stopwatch)
         self.jobs, self.queue, self.results = Door(self.job_table), Door(self.fifo), Door(ResultTable())
-        self.registry = Registry(stopwatch=self.clock.stopwatch)
+        self.roster = Roster(stopwatch=self.clock.stopwatch)
         self.coordinator = self._coordinator()
         self.gateway = Gateway(
             jobs=cast(Jobs, self.jobs),
@@ -101,7 +101,7 @@ class Parts:
 
     def restart_coordinator(self) -> None:
         """A new one, which knows nothing."""
-        self.registry = Registry(stopwatch=self.clock.stopwatch)
+        self.roster = Roster(stopwatch=self.clock.stopwatch)
         self.coordinator = self._coordinator()
 
     def restart_job_table(self) -> None:
@@ -114,7 +114,7 @@ class Parts:
             queue=cast(Queue, self.queue),
             results=cast(Results, self.results),
             log=LOG,
-            registry=self.registry,
+            roster=self.roster,
         )
 
     async def submit(self, key: str = "", **fields: Any) -> str:
@@ -153,7 +153,7 @@ class Parts:
         """It falls silent; the coordinator notices."""
         self.clock.advance(4.1)
         await self.coordinator.look_after_workers()
-        assert not self.registry.is_alive(worker)
+        assert not self.roster.is_alive(worker)
 
 
 def new_id() -> str:

@@ -234,7 +234,7 @@ async def test_c3_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_fo
         assert (await parts.fetch()).job_id == job_id
     parts.restart_job_table()
     await parts.lose_worker()
-    assert not parts.registry.knows(job_id)
+    assert not parts.roster.knows(job_id)
     assert events.job_ids("consistency_anomaly") == [job_id]
 
 
@@ -254,7 +254,7 @@ async def test_c3_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, event
     await asyncio.sleep(0)
     parts.clock.advance(60)
     async with asyncio.timeout(10):
-        while not parts.registry.is_alive("w1"):
+        while not parts.roster.is_alive("w1"):
             await asyncio.sleep(0.01)
     await parts.coordinator.look_after_workers()
     await parts.coordinator.stop()

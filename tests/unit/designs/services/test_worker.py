@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.designs.services.protocols import Coordinator
-from holdfast.designs.services.worker import Work, Worker, pause_seconds
+from holdfast.designs.services.worker import Work, WorkerService, pause_seconds
 from holdfast.rpc.generated import taskqueue_internal_pb2 as internal
 from holdfast.rpc.generated import taskqueue_public_pb2 as public
 from holdfast.rpc.work import OUTPUT_TOO_LARGE, Output, do_work
@@ -20,11 +20,11 @@ Start = Callable[..., Awaitable[Door]]
 @pytest.fixture
 async def start(parts: Parts) -> AsyncIterator[Start]:
     """Starts a worker, and gives the door between it and the coordinator."""
-    workers: list[Worker] = []
+    workers: list[WorkerService] = []
 
     async def start_one(*, slots: int = 1, work: Work = do_work, door: Door | None = None) -> Door:
         door = door or Door(parts.coordinator)
-        worker = Worker(cast(Coordinator, door), worker_id="w1", slots=slots, log=LOG, work=work)
+        worker = WorkerService(cast(Coordinator, door), worker_id="w1", slots=slots, log=LOG, work=work)
         workers.append(worker)
         worker.start()
         return door
@@ -149,7 +149,7 @@ async def test_k2_a_heartbeat_names_the_jobs_that_the_worker_has(parts: Parts) -
             return await parts.coordinator.worker_heartbeat(request, holding=holding)
 
     gate = Gate()
-    worker = Worker(cast(Coordinator, Listening(parts.coordinator)), worker_id="w1", slots=2, log=LOG, work=gate)
+    worker = WorkerService(cast(Coordinator, Listening(parts.coordinator)), worker_id="w1", slots=2, log=LOG, work=gate)
     worker.start()
     ids = {await parts.submit(), await parts.submit()}
     await gate.reached(2)
@@ -179,7 +179,7 @@ async def test_k3_a_coordinator_that_is_away_is_asked_again_and_knows_the_worker
 
 async def test_a_worker_that_stops_finishes_the_job_that_it_has(parts: Parts) -> None:
     gate = Gate()
-    worker = Worker(parts.coordinator, worker_id="w1", slots=2, log=LOG, work=gate)
+    worker = WorkerService(parts.coordinator, worker_id="w1", slots=2, log=LOG, work=gate)
     worker.start()
     job_id = await parts.submit()
     await gate.reached(1)
@@ -193,7 +193,7 @@ async def test_a_worker_that_stops_finishes_the_job_that_it_has(parts: Parts) ->
 
 
 async def test_a_worker_that_must_stop_at_once_leaves_its_job_to_another(parts: Parts) -> None:
-    worker = Worker(parts.coordinator, worker_id="w1", slots=1, log=LOG, work=Gate())
+    worker = WorkerService(parts.coordinator, worker_id="w1", slots=1, log=LOG, work=Gate())
     worker.start()
     job_id = await parts.submit()
     while await parts.status(job_id) != "RUNNING":
@@ -212,4 +212,4 @@ def test_pauses_grow_to_a_second_and_no_further() -> None:
 @pytest.mark.parametrize("slots", [0, -1, 129])
 def test_a_number_of_slots_that_cannot_be_is_refused(parts: Parts, slots: int) -> None:
     with pytest.raises(ValueError, match="slots"):
-        Worker(parts.coordinator, worker_id="w1", slots=slots, log=LOG)
+        WorkerService(parts.coordinator, worker_id="w1", slots=slots, log=LOG)

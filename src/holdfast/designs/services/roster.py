@@ -8,9 +8,9 @@ may also name the jobs that the worker has. That is how this table is right agai
   have been on its way when the heartbeat was made;
 - the coordinator was restarted and knows nothing: what a worker names and nobody else has is that worker's.
 
-REGISTRY-1. A job is with one worker, or lost, or not here at all.
-REGISTRY-2. A lost job's number of deliveries is kept until the job has ended.
-REGISTRY-3. A worker is lost by its own silence: while this process stood still, it could not hear anybody.
+ROSTER-1. A job is with one worker, or lost, or not here at all.
+ROSTER-2. A lost job's number of deliveries is kept until the job has ended.
+ROSTER-3. A worker is lost by its own silence: while this process stood still, it could not hear anybody.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ ON_ITS_WAY_SECONDS: Final = (limits.FETCH_WORK_DEADLINE_MS + limits.WORKER_HEART
 
 
 @dataclass(slots=True, kw_only=True)
-class Worker:
+class Seen:
     seen_at: float
     jobs: dict[str, float] = field(default_factory=dict)
     """Job → when it was handed out."""
@@ -49,10 +49,10 @@ class Lost:
         return self.deliveries > limits.MAX_REDELIVERIES
 
 
-class Registry:
+class Roster:
     def __init__(self, *, stopwatch: Stopwatch = monotonic) -> None:
         self._stopwatch = stopwatch
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, Seen] = {}
         self._holders: dict[str, str] = {}
         self._deliveries: dict[str, int] = {}
         self._lost: OrderedDict[str, None] = OrderedDict()
@@ -80,7 +80,7 @@ class Registry:
         now = self._stopwatch()
         worker = self._workers.get(worker_id)
         if worker is None:
-            worker = self._workers[worker_id] = Worker(seen_at=now)
+            worker = self._workers[worker_id] = Seen(seen_at=now)
         worker.seen_at = now
         if holding is None:
             return
