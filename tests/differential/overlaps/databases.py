@@ -139,7 +139,7 @@ def postgres(url: str) -> OpenDatabase:
             patches.setattr(database, "KEY_PATIENCE_SECONDS", 0.0)
             patches.setattr(database, "LONE_PATIENCE_SECONDS", 0.0)
             patches.setattr(database, "Waiting", partial(locks.Waiting, patience=BRIEFLY))
-            patches.setattr(f"{IN_POSTGRES}store.BRIEFLY", BRIEFLY)
+            patches.setattr(f"{IN_POSTGRES}settle.BRIEFLY", BRIEFLY)
             stores = []
             for _ in range(STORES):
                 store = _without_timers(_new_store(url, clock), patches, steady)

@@ -9,7 +9,7 @@ from holdfast.core.commands import Filter
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
 from holdfast.stores.sqlite import SQLiteStore
-from holdfast.stores.sqlite.reads import Search, _candidates
+from holdfast.stores.sqlite.page import Search, _candidates
 from holdfast.stores.sqlite.statements import SQL, fill, sql_files
 from holdfast.stores.sqlite.transaction import _TABLES
 from holdfast.testing.factories import submit_one

@@ -13,7 +13,6 @@ from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
-    Completed,
     CronState,
     ExtendAnswer,
     Filter,
@@ -29,7 +28,6 @@ from holdfast.core.commands import (
     Report,
     ReportAnswer,
     SettleAnswer,
-    Settled,
     Settlement,
     Submit,
     SubmitAnswer,
@@ -42,31 +40,28 @@ from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock
-from holdfast.core.states import State
-from holdfast.stores.postgres import keys, reads
+from holdfast.core.states import REPLAYABLE
+from holdfast.stores.postgres import heartbeat as workers
+from holdfast.stores.postgres import keys
 from holdfast.stores.postgres.claim import Claims
 from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.doctor import PostgresDoctor
-from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
-from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
+from holdfast.stores.postgres.locks import names_of_jobs
+from holdfast.stores.postgres.page import Search
 from holdfast.stores.postgres.presence import Presence
-from holdfast.stores.postgres.rows import given_once
+from holdfast.stores.postgres.read import Reader
+from holdfast.stores.postgres.settle import settle
 from holdfast.stores.postgres.submit import Submits
-from holdfast.stores.postgres.sweeps import Searches
-from holdfast.stores.postgres.transaction import PostgresTransaction
+from holdfast.stores.postgres.tick import reclaim
+from holdfast.stores.postgres.tick import tick as run_tick
 from holdfast.stores.transaction import Transaction
-from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
 from holdfast.stores.verbs.fire import fire
-from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
+from holdfast.stores.verbs.lease import extend, report
 from holdfast.stores.verbs.replay import replay
-from holdfast.stores.verbs.settle import settle
 
 Answer = TypeVar("Answer")
-Part = Callable[[Transaction, Tick], Coroutine[Any, Any, TickReport]]
-
-COMPLETED: Final = Settled(State.COMPLETED)
 
 
 class PostgresStore:
@@ -127,54 +122,7 @@ class PostgresStore:
     # settle
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
-        answers: dict[int, SettleAnswer] = {}
-        plain = [one for one in settlements if one.is_plain_success]
-        has_waited = False
-        done: set[tuple[int, UUID]] | None = set()
-        try:
-            if plain:
-                done = await self._settle_plain(plain)
-        except Held:
-            # The verbs find out which of them it is, and do not wait again.
-            has_waited = True
-        if done is None:
-            if len(plain) == len(settlements):
-                return [COMPLETED] * len(settlements)
-            done = {(one.lease.seq, one.lease.token) for one in plain}
-        for index, one in enumerate(settlements):
-            # Of two settlements of one lease in a call the first wins, and the other is answered below.
-            if one.is_plain_success and (one.lease.seq, one.lease.token) in done:
-                done.remove((one.lease.seq, one.lease.token))
-                answers[index] = COMPLETED
-        rest = {index: one for index, one in enumerate(settlements) if index not in answers}
-        if rest:
-            settled = await self._database.transact_each(
-                list(rest.values()), settle, names_of=_names_of_settlement, may_wait=not has_waited
-            )
-            answers.update(zip(rest, settled, strict=True))
-        return [answers[index] for index in range(len(settlements))]
-
-    async def _settle_plain(self, settlements: Sequence[Settlement]) -> set[tuple[int, UUID]] | None:
-        """The leases that were valid, and are now settled; None for all of them. ``Held`` where somebody holds one."""
-        by_seq = sorted(settlements, key=lambda one: one.lease.seq)
-        try:
-            (row,) = await self._database.fetch(
-                self._database.sql["settle"],
-                self._database.now,
-                [one.lease.seq for one in by_seq],
-                [one.lease.token for one in by_seq],
-                given_once([one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq]),
-                BRIEFLY,
-            )
-        except Unavailable as error:
-            if sqlstate_of(error.__cause__ or error) != LOCK_NOT_AVAILABLE:
-                raise
-            raise Held(has_waited=True) from error
-        if row["marked"]:
-            await self._database.tell_now(row["marked"])
-        if row["settled"] == len(settlements):
-            return None
-        return set(zip(row["jobs"] or (), row["tokens"] or (), strict=True))
+        return await settle(self._database, settlements)
 
     # leases
 
@@ -185,39 +133,12 @@ class PostgresStore:
         return await self._database.transact_each(reports, report, names_of=lambda one: {one.lease.seq})
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        rows = await self._database.fetch(
-            self._database.sql["heartbeat.extend"],
-            self._database.now,
-            heartbeat.worker,
-            [lease.seq for lease in heartbeat.held],
-            [lease.token for lease in heartbeat.held],
-            1 - limits.EXTEND_AFTER_FRACTION,
-            list(heartbeat.claiming),
-            self._database.sweeps.unknown.is_due(heartbeat.worker),
-        )
-        is_known = rows[0]["known"] > 0
-        valid = {row["token"] for row in rows if row["token"] is not None}
-        handed_back = 0
-        owned = rows[0]["owned"]
-        if owned is not None:
-            self._database.sweeps.unknown.done(heartbeat.worker)
-        if is_known and owned is not None and owned > len(valid - heartbeat.claiming):
-            handed_back = await self._database.transact(
-                lambda tx: hand_back_unknown(tx, heartbeat.worker, known=heartbeat.held, claiming=heartbeat.claiming),
-                may_wait=False,
-            )
-        return HeartbeatAnswer(
-            is_known=is_known,
-            lost=frozenset(lease.token for lease in heartbeat.held) - valid,
-            cancel_requested=frozenset(row["token"] for row in rows if row["cancel_requested"]),
-            handed_back=handed_back,
-        )
+        return await workers.heartbeat(self._database, heartbeat)
 
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
-        given = (worker_id, name, self._database.now, list(queues), list(types))
-        await self._database.fetch(self._database.sql["heartbeat.register"], *given)
+        await workers.register(self._database, worker_id, name=name, queues=queues, types=types)
 
     @property
     def absent_since(self) -> float | None:
@@ -227,29 +148,16 @@ class PostgresStore:
         if not self._database.has_sessions:
             return
 
-        async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
-            report = TickReport(has_more=True)
-            while report.has_more:
-                report = await self._database.transact(
-                    lambda tx: tick_verbs.gone_workers(tx, tick, gone), may_wait=False
-                )
-
         self._presence = Presence(
             self._database,
             worker_id,
             worker_timeout_seconds=worker_timeout_seconds,
-            on_gone=None if tick is None else lambda gone: reclaim(gone, tick),
+            on_gone=None if tick is None else lambda gone: reclaim(self._database, tick, gone),
         )
         await self._presence.run()
 
     async def leave(self, worker_id: UUID) -> None:
-        async def hand_back(tx: PostgresTransaction) -> None:
-            await hand_back_unknown(tx, worker_id, known=(), claiming=frozenset())
-
-        await self._database.transact(hand_back, may_wait=False)
-        await self._database.fetch(self._database.sql["heartbeat.leave"], worker_id)
-        # What a claim got that found the worker still there. One that is later still is for tick.
-        await self._database.transact(hand_back, may_wait=False)
+        await workers.leave(self._database, worker_id)
 
     # manage
 
@@ -260,7 +168,9 @@ class PostgresStore:
         return _all_free(ids, await self._database.transact_each(ids, replay, names_of=lambda job_id: {job_id}))
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        ids, next_cursor = await self._read(lambda reader: reader.find_replayable(where, limit=limit, cursor=cursor))
+        states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
+        search = Search(where=where, states=states, limit=limit, cursor=cursor, budget=self._scan_budget)
+        ids, next_cursor = await self._ask(lambda executor: search.run(executor, self._database.sql))
         return ReplayPage(tuple(await self.replay(ids)), next_cursor)
 
     async def pause(self, queue: str) -> None:
@@ -280,85 +190,7 @@ class PostgresStore:
         )
 
     async def tick(self, tick: Tick) -> TickReport:
-        """One statement asks whether there is anything to do; only the parts that have work run, each by itself."""
-        sweeps = self._database.sweeps
-        asked = sweeps.begin()
-        (row,) = await self._database.fetch(
-            self._database.sql["tick.ask"],
-            self._database.now,
-            tick.worker_timeout_seconds,
-            asked.due.start,
-            asked.expired.start,
-            tick.completed_retention_seconds,
-            tick.dead_retention_seconds,
-            asked.done_from[0],
-            limits.WORKER_RETENTION_SECONDS,
-            limits.CRON_RETENTION_SECONDS,
-            sweeps.ticked_at,
-            asked.dead_from[0],
-            sweeps.marks.begin()[0],
-        )
-        sweeps.ticked_at = row["now"]
-        if self._presence is not None:
-            self._presence.note_attended(row["attended"])
-        searches = sweeps.put_right(asked, row["now"])
-        if not row["due"] and searches.due is asked.due:
-            sweeps.due.finished(asked.due, row["now"])
-        if not row["expired"] and searches.expired is asked.expired:
-            sweeps.expired.finished(asked.expired, row["now"])
-        sweeps.marks.note(row["next_number"])
-        if not row["marks"]:
-            sweeps.marks.finished()
-        owed = "marks" if sweeps.marks.owed(limit=1) else None
-        parts = [
-            part
-            for part in tick_verbs.PARTS
-            if row[part.__name__] or part.__name__ == owed or searches.asks_for(part.__name__, asked)
-        ]
-        reports = await self._run_parts(parts, tick, searches)
-        await self._compact_tally(row["tally_bytes"])
-        return tick_verbs.total(reports, quiet_seconds=row["quiet_seconds"])
-
-    async def _run_parts(self, parts: Sequence[Part], tick: Tick, searches: Searches) -> list[TickReport]:
-        """All of them, whatever becomes of the ones before."""
-        reports: list[TickReport] = []
-        problems: list[Exception] = []
-        for part in parts:
-            try:
-                # Never waits for a job: one that somebody holds is the business of a later tick.
-                reports.append(
-                    await self._tell_marks(tick)
-                    if part is tick_verbs.marks
-                    else await self._database.transact(_bound(part, tick, searches), may_wait=False)
-                )
-            except Exception as problem:
-                problems.append(problem)
-        if problems:
-            raise problems[0]
-        return reports
-
-    async def _compact_tally(self, size_bytes: int) -> None:
-        tally = self._database.sweeps.tally
-        if not tally.is_worth_it(size_bytes):
-            return
-        (row,) = await self._database.fetch(self._database.sql["tick.tally_rows"])
-        if row["rows"] < 2 * row["sums"]:
-            tally.is_all_needed(size_bytes)
-            return
-        (answer,) = await self._database.fetch(self._database.sql["tick.compact_tally"], tally.wait_milliseconds)
-        tally.tried(is_done=answer["is_done"])
-
-    async def _tell_marks(self, tick: Tick) -> TickReport:
-        marks = self._database.sweeps.marks
-        again = marks.owed(limit=tick.batch)
-        found = await self._database.transact(lambda tx: tx.find_marks(limit=tick.batch))
-        marked = {*again, *found}
-        told = await self._database.tell(marked, limit=max(tick.batch, len(marked)))
-        marks.told(marked - told.held - told.left)
-        marks.put_off(marked & (told.held | told.left))
-        return TickReport(
-            propagated=told.done, has_more=marks.is_under_way or (told.done > 0 and len(again) == tick.batch)
-        )
+        return await run_tick(self._database, tick, self._presence)
 
     # doctor
 
@@ -387,18 +219,18 @@ class PostgresStore:
 
     # reads
 
-    async def _read(self, question: Callable[[reads.Reader], Coroutine[Any, Any, Answer]]) -> Answer:
-        def ask(connection: Any) -> Coroutine[Any, Any, Answer]:
-            executor = AsyncpgExecutor(connection)
-            return question(reads.Reader(executor, self._database.sql, scan_budget=self._scan_budget))
+    async def _ask(self, question: Callable[[AsyncpgExecutor], Coroutine[Any, Any, Answer]]) -> Answer:
+        return await self._database.use(lambda connection: question(AsyncpgExecutor(connection)))
 
-        return await self._database.use(ask)
+    async def _read(self, question: Callable[[Reader], Coroutine[Any, Any, Answer]]) -> Answer:
+        return await self._ask(lambda executor: question(Reader(executor, self._database.sql)))
 
     async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
         return await self._read(lambda reader: reader.read(ids))
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
-        return await self._read(lambda reader: reader.read_page(where, limit=limit, cursor=cursor))
+        search = Search(where=where, states=where.states, limit=limit, cursor=cursor, budget=self._scan_budget)
+        return await self._read(lambda reader: reader.read_page(search))
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
         return await self._read(lambda reader: reader.read_attempts(job_id))
@@ -423,11 +255,6 @@ class PostgresStore:
         return await self._read(lambda reader: reader.read_cron(now=self._database.now))
 
 
-def _names_of_settlement(settlement: Settlement) -> set[object]:
-    spawn = settlement.outcome.spawn if isinstance(settlement.outcome, Completed) else ()
-    return {settlement.lease.seq, *names_of_jobs(spawn)}
-
-
 def _all_free(ids: Sequence[UUID], answers: Sequence[Answer | Unavailable]) -> list[Answer]:
     """The others are dealt with by now, and a repeat leaves them as they are."""
     held = [str(job_id) for job_id, answer in zip(ids, answers, strict=True) if isinstance(answer, Unavailable)]
@@ -437,13 +264,3 @@ def _all_free(ids: Sequence[UUID], answers: Sequence[Answer | Unavailable]) -> l
             f"repeat the call: {', '.join(held[:10])}"
         )
     return [answer for answer in answers if not isinstance(answer, Unavailable)]
-
-
-def _bound(
-    part: Part, tick: Tick, searches: Searches
-) -> Callable[[PostgresTransaction], Coroutine[Any, Any, TickReport]]:
-    async def verb(tx: PostgresTransaction) -> TickReport:
-        tx.searches = searches
-        return await part(tx, tick)
-
-    return verb

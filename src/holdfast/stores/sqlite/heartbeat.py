@@ -1,4 +1,11 @@
-"""heartbeat: a worker is alive, and its leases go on; one call however many jobs it holds."""
+"""register, heartbeat and leave: a worker is there, its leases go on, it is gone.
+
+A heartbeat is one call, however many jobs the worker holds.
+"""
+
+import json
+from collections.abc import Sequence
+from uuid import UUID
 
 from holdfast.core.commands import Heartbeat, HeartbeatAnswer
 from holdfast.core.limits import EXTEND_AFTER_FRACTION
@@ -6,6 +13,11 @@ from holdfast.stores.sqlite.rows import duration_microseconds, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.transaction import run_now
 from holdfast.stores.verbs.lease import hand_back_unknown
+
+
+def register(tx: SQLiteTransaction, worker_id: UUID, *, name: str, queues: Sequence[str], types: Sequence[str]) -> None:
+    given = (worker_id.bytes, name, json.dumps(queues), json.dumps(types))
+    tx.run("heartbeat.register", *given, tx.now_microseconds)
 
 
 def heartbeat(tx: SQLiteTransaction, heartbeat: Heartbeat) -> HeartbeatAnswer:
@@ -32,3 +44,8 @@ def heartbeat(tx: SQLiteTransaction, heartbeat: Heartbeat) -> HeartbeatAnswer:
         cancel_requested=frozenset(tokens[row[:2]] for row in valid if row[2]),
         handed_back=handed_back,
     )
+
+
+def leave(tx: SQLiteTransaction, worker_id: UUID) -> None:
+    run_now(hand_back_unknown(tx, worker_id, known=(), claiming=frozenset()))
+    tx.run("heartbeat.leave", worker_id.bytes)

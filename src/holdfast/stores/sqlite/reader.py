@@ -1,7 +1,7 @@
 """Reads, on a connection and a thread of their own: a reader never waits for a writer, nor a writer for it.
 
 Every group of reads sees one snapshot, begun after the last of them was asked for: so a read sees whatever was
-committed, by any process, before it was asked. What is read stands in ``reads``.
+committed, by any process, before it was asked. What is read stands in ``read``.
 """
 
 import sqlite3

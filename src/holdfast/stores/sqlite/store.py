@@ -6,7 +6,6 @@ is the verb as all stores share it.
 """
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import ExitStack, closing
@@ -48,24 +47,24 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
-from holdfast.stores.sqlite import doctor, keys, reads
+from holdfast.stores.sqlite import doctor, keys, read
+from holdfast.stores.sqlite import heartbeat as workers
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Answer as ClaimAnswer
 from holdfast.stores.sqlite.claim import claim as lease_jobs
 from holdfast.stores.sqlite.claim import claimed
 from holdfast.stores.sqlite.connection import Synchronous, connect, require_durability, require_file, require_supported
 from holdfast.stores.sqlite.cursors import ClaimCursors
-from holdfast.stores.sqlite.due import due
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.files import OpenFiles
-from holdfast.stores.sqlite.heartbeat import heartbeat as beat
+from holdfast.stores.sqlite.page import Search
 from holdfast.stores.sqlite.presence import Presence
 from holdfast.stores.sqlite.reader import Reader
-from holdfast.stores.sqlite.reads import Search
 from holdfast.stores.sqlite.schema import migrate, require_current
 from holdfast.stores.sqlite.settle import settle as settle_all
 from holdfast.stores.sqlite.submit import is_plain, submit_together
 from holdfast.stores.sqlite.submit import submit as submit_all
+from holdfast.stores.sqlite.tick import PARTS
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
 from holdfast.stores.sqlite.wake import Watch
 from holdfast.stores.sqlite.writer import Writer, time_of
@@ -74,7 +73,7 @@ from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
 from holdfast.stores.verbs.change import propagate
 from holdfast.stores.verbs.fire import fire
-from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
+from holdfast.stores.verbs.lease import extend, report
 from holdfast.stores.verbs.replay import replay
 
 Answer = TypeVar("Answer")
@@ -233,36 +232,35 @@ class SQLiteStore:
 
     async def tick(self, tick: Tick) -> TickReport:
         """All parts are asked for at once, so that they share a commit; each can fail only itself."""
-        parts = [due if part is tick_verbs.due else part for part in tick_verbs.PARTS]
-        reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in parts]  # type: ignore[misc]
+        reports = [self._run(lambda tx, part=part: part(tx, tick)) for part in PARTS]  # type: ignore[misc]
         return tick_verbs.total(list(await asyncio.gather(*reports)))
 
     # reads
 
     async def read(self, ids: Sequence[UUID]) -> list[Job | None]:
-        return await self._read(lambda cursor: reads.read(cursor, ids))
+        return await self._read(lambda cursor: read.read(cursor, ids))
 
     async def read_page(self, where: Filter, *, limit: int, cursor: int | None = None) -> Page:
         search = Search(where=where, states=where.states, limit=limit, cursor=cursor, budget=self._scan_budget)
-        return await self._read(lambda cursor: reads.read_page(cursor, search))
+        return await self._read(lambda cursor: read.read_page(cursor, search))
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
-        return await self._read(lambda cursor: reads.read_attempts(cursor, job_id))
+        return await self._read(lambda cursor: read.read_attempts(cursor, job_id))
 
     async def read_upstream(self, job_id: UUID) -> list[Upstream]:
-        return await self._read(lambda cursor: reads.read_upstream(cursor, job_id))
+        return await self._read(lambda cursor: read.read_upstream(cursor, job_id))
 
     async def read_queues(self) -> list[QueueStats]:
-        return await self._read(reads.read_queues)
+        return await self._read(read.read_queues)
 
     async def read_workers(self) -> list[Worker]:
-        return await self._read(reads.read_workers)
+        return await self._read(read.read_workers)
 
     async def read_place(self, job_id: UUID) -> Place | None:
-        return await self._read(lambda cursor: reads.read_place(cursor, job_id, now=time_of(self._clock)))
+        return await self._read(lambda cursor: read.read_place(cursor, job_id, now=time_of(self._clock)))
 
     async def read_cron(self) -> CronState:
-        return await self._read(lambda cursor: reads.read_cron(cursor, now=time_of(self._clock)))
+        return await self._read(lambda cursor: read.read_cron(cursor, now=time_of(self._clock)))
 
     # doctor
 
@@ -305,11 +303,10 @@ class SQLiteStore:
     async def register(
         self, worker_id: UUID, *, name: str, queues: Sequence[str] = (), types: Sequence[str] = ()
     ) -> None:
-        given = (worker_id.bytes, name, json.dumps(queues), json.dumps(types))
-        await self._write(lambda tx: tx.run("heartbeat.register", *given, tx.now_microseconds))
+        await self._write(lambda tx: workers.register(tx, worker_id, name=name, queues=queues, types=types))
 
     async def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        return await self._write(lambda tx: beat(tx, heartbeat))
+        return await self._write(lambda tx: workers.heartbeat(tx, heartbeat))
 
     async def attend(self, worker_id: UUID, *, worker_timeout_seconds: float, tick: Tick | None) -> None:
         async def reclaim(gone: Sequence[UUID], tick: Tick) -> None:
@@ -326,11 +323,7 @@ class SQLiteStore:
         await presence.run()
 
     async def leave(self, worker_id: UUID) -> None:
-        def work(tx: SQLiteTransaction) -> None:
-            run_now(hand_back_unknown(tx, worker_id, known=(), claiming=frozenset()))
-            tx.run("heartbeat.leave", worker_id.bytes)
-
-        await self._write(work)
+        await self._write(lambda tx: workers.leave(tx, worker_id))
 
 
 def _with_dependents(work: Callable[[SQLiteTransaction], Answer], tx: SQLiteTransaction) -> Answer:

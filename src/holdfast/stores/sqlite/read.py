@@ -1,19 +1,17 @@
 """The questions that can be asked of a store, each over a cursor inside a transaction of its own."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from sqlite3 import Cursor
-from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import EQUAL, CronState, Filter, Page, Place, QueueStats, Worker
+from holdfast.core.commands import CronState, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
-from holdfast.core.states import WAITING, State
+from holdfast.core.states import State
+from holdfast.stores.sqlite.page import Search
 from holdfast.stores.sqlite.rows import (
-    Row,
     attempt_from,
     from_microseconds,
     from_time,
@@ -21,13 +19,10 @@ from holdfast.stores.sqlite.rows import (
     json_array,
     named,
     slot_from,
-    to_time,
     worker_from,
 )
-from holdfast.stores.sqlite.statements import SQL, bound, execute
+from holdfast.stores.sqlite.statements import execute
 from holdfast.stores.sqlite.transaction import rows_of_bytes
-
-_ABOVE_ALL: Final = 2**63 - 1
 
 
 def read(cursor: Cursor, ids: Sequence[UUID]) -> list[Job | None]:
@@ -47,60 +42,6 @@ def _jobs(cursor: Cursor, seqs: Sequence[int]) -> list[Job]:
         for child, parent_id, kind in execute(cursor, "read.dependencies", json_array(dependents)):
             dependencies[child].append(Dependency(UUID(bytes=parent_id), DependencyKind(kind)))
     return [job_from(row, dependencies[row["seq"]]) for row in rows]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """A page of jobs: those of ``states`` below the cursor, newest first, that match the rest of the filter.
-
-    Looks at no more than ``budget`` of them. Every store finds the same page, so the same cursor.
-    """
-
-    where: Filter
-    states: frozenset[State] | None
-    limit: int
-    cursor: int | None
-    budget: int
-
-    def run(self, cursor: Cursor) -> tuple[list[Row], int | None]:
-        """Rows of (seq, id); and where to go on, None exactly when no candidate is left."""
-        if self.states is not None and not self.states:
-            return [], None
-        start = _ABOVE_ALL if self.cursor is None else self.cursor
-        found = self._execute(cursor, "page.matching", start, self.budget, self.limit, *self._values()).fetchall()
-        if len(found) == self.limit:
-            last = found[-1][0]
-        else:
-            looked_at, last = self._execute(cursor, "page.looked_at", start, self.budget).fetchone()
-            if looked_at < self.budget:
-                return found, None
-        (has_more,) = self._execute(cursor, "page.more", last).fetchone()
-        return found, last if has_more else None
-
-    def _execute(self, cursor: Cursor, name: str, *values: Any) -> Cursor:
-        sql = self._sql(name)
-        return cursor.execute(sql, bound(sql, values))
-
-    def _sql(self, name: str) -> str:
-        return SQL[name].replace("{candidates}", " UNION ALL ".join(_candidates(self.states)))
-
-    def _values(self) -> tuple[Any, ...]:
-        where = self.where
-        name, value = where.tag or (None, None)
-        times = (to_time(where.created_from), to_time(where.created_until))
-        return (name, value, *times, *(getattr(where, name) for name in EQUAL))
-
-
-def _candidates(states: Collection[State] | None) -> list[str]:
-    if states is None:
-        return [SQL["page.any"]]
-    return [_candidates_in(state) for state in State if state in states]
-
-
-def _candidates_in(state: State) -> str:
-    if state in (State.SCHEDULED, State.RUNNING, State.COMPLETED):
-        return SQL[f"page.{state.lower()}"]
-    return SQL["page.waiting" if state in WAITING else "page.ended"].replace("{state}", state.value)
 
 
 def read_page(cursor: Cursor, search: Search) -> Page:

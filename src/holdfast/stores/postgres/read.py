@@ -3,26 +3,24 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import EQUAL, CronState, Filter, Page, Place, QueueStats, Worker
+from holdfast.core.commands import CronState, Page, Place, QueueStats, Worker
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
-from holdfast.core.states import REPLAYABLE, WAITING, State
+from holdfast.core.states import State
+from holdfast.stores.postgres.page import Search
 from holdfast.stores.postgres.rows import Row, attempt_from, job_from, slot_from
 from holdfast.stores.postgres.statements import Statements
 from holdfast.stores.postgres.transaction import Executor
 
-LAST_SEQ: Final = 2**63 - 1
-
 
 class Reader:
-    def __init__(self, executor: Executor, statements: Statements, *, scan_budget: int) -> None:
+    def __init__(self, executor: Executor, statements: Statements) -> None:
         self._executor = executor
         self._sql = statements
-        self._scan_budget = scan_budget
 
     async def _run(self, name: str, *arguments: Any) -> Sequence[Row]:
         return await self._executor.fetch(self._sql[name], *arguments)
@@ -44,44 +42,10 @@ class Reader:
             found.setdefault(row["child"], []).append(Dependency(row["id"], DependencyKind(row["kind"])))
         return found
 
-    async def read_page(self, where: Filter, *, limit: int, cursor: int | None) -> Page:
-        ids, next_cursor = await self._search(where, where.states, limit, cursor)
+    async def read_page(self, search: Search) -> Page:
+        ids, next_cursor = await search.run(self._executor, self._sql)
         jobs = [job for job in await self.read(ids) if job is not None]
         return Page(tuple(jobs), next_cursor)
-
-    async def find_replayable(self, where: Filter, *, limit: int, cursor: int | None) -> tuple[list[UUID], int | None]:
-        states = frozenset(REPLAYABLE) if where.states is None else where.states & set(REPLAYABLE)
-        return await self._search(where, states, limit, cursor)
-
-    async def _search(
-        self, where: Filter, states: frozenset[State] | None, limit: int, cursor: int | None
-    ) -> tuple[list[UUID], int | None]:
-        """Newest first. Looks at no more candidates than the budget, and says from where to go on."""
-        if states is not None and not states:
-            return [], None
-        start = LAST_SEQ if cursor is None else cursor
-        # Without conditions every candidate is a match, and a page's worth of them is enough.
-        budget = self._scan_budget if _has_conditions(where) else min(limit, self._scan_budget)
-        sql = self._sql["page.matching"].replace("{candidates}", self._candidates(states))
-        rows = await self._executor.fetch(sql, start, budget + 1, limit + 1, *_conditions(where))
-        total, budget_seq = rows[0]["total"], rows[0]["budget_seq"]
-        found = [row for row in rows if row["seq"] is not None]
-        if len(found) >= limit:
-            last = found[limit - 1]
-            return [row["id"] for row in found[:limit]], last["seq"] if last["n"] < total else None
-        return [row["id"] for row in found], budget_seq if total > budget else None
-
-    def _candidates(self, states: frozenset[State] | None) -> str:
-        """Jobs (of the states asked for) by falling seq, from the index of the table they stand in."""
-        if states is None:
-            return self._sql["page.any"]
-        parts = [self._candidates_in(state) for state in State if state in states]
-        return self._sql["page.merged"].replace("{parts}", " UNION ALL ".join(parts))
-
-    def _candidates_in(self, state: State) -> str:
-        if state in (State.SCHEDULED, State.RUNNING):
-            return self._sql[f"page.{state.lower()}"]
-        return self._sql["page.waiting" if state in WAITING else "page.ended"].replace("{state}", state)
 
     async def read_attempts(self, job_id: UUID) -> list[Attempt]:
         rows = await self._run("read.attempts", job_id)
@@ -141,12 +105,3 @@ def _queue(name: str, rows: Sequence[Row]) -> QueueStats:
         counts={state: counts[state] for state in State if state in counts},
         oldest_scheduled_at=rows[0]["oldest_scheduled_at"],
     )
-
-
-def _conditions(where: Filter) -> tuple[Any, ...]:
-    name, value = where.tag or (None, None)
-    return (name, value, where.created_from, where.created_until, *(getattr(where, name) for name in EQUAL))
-
-
-def _has_conditions(where: Filter) -> bool:
-    return any(value is not None for value in _conditions(where))
