@@ -1,4 +1,4 @@
-"""tick: one statement asks whether there is anything to do; only the parts that have work run, each by itself (POSTGRES-11).
+"""tick: one statement asks whether there is anything to do; only the parts that have work run, each by itself.
 
 Where the searches of the parts start, and which of them run although the statement found nothing, is remembered from
 tick to tick (``sweeps``). Beside the parts, the counts are added up now and then.
