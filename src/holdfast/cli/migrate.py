@@ -15,8 +15,8 @@ holdfast migrate --url postgresql://localhost/app        create or upgrade the t
 holdfast migrate --url postgresql://localhost/app --sql  print the statements instead
 HOLDFAST_URL=postgresql://localhost/app holdfast migrate --connect-timeout 60
 """
-DESCRIPTION: Final = """Create or upgrade the tables. Many processes may run this at once. A SQLite file migrates itself
-when it is opened."""
+DESCRIPTION: Final = """Create or upgrade the tables, beside programs that work on them. Many processes may run this at
+once, and it may be killed and run again. A SQLite file migrates itself when it is opened."""
 
 
 def add_to(commands: Commands) -> None:
