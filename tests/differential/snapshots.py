@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import Filter, Worker
+from holdfast.core.commands import Filter, WorkerInfo
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.job import ClaimedJob, Job, Lease
 from tests.differential.sides import Side
@@ -85,7 +85,7 @@ async def take_snapshot(side: Side, ids: Collection[UUID], *, details: Collectio
     )
 
 
-def _comparable_workers(workers: list[Worker], now: datetime) -> list[Worker]:
+def _comparable_workers(workers: list[WorkerInfo], now: datetime) -> list[WorkerInfo]:
     """Which tick forgets a worker that is long gone is the store's own affair; so is since when it is known again."""
     oldest = now - timedelta(seconds=limits.WORKER_RETENTION_SECONDS)
     kept = [worker for worker in workers if not worker.is_lost or worker.seen_at >= oldest or worker.running]

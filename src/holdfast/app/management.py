@@ -16,7 +16,7 @@ from holdfast.core.commands import (
     QueueStats,
     ReplayAnswer,
     ReplayPage,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.job import Attempt, Job
 from holdfast.core.states import State
@@ -97,7 +97,7 @@ class Management:
         """Every queue, with how many of its jobs are in each state."""
         return await self._runtime.client.engine.read_queues()
 
-    async def workers(self) -> builtins.list[Worker]:
+    async def workers(self) -> builtins.list[WorkerInfo]:
         """The workers that are alive, and those that were lost lately."""
         return await self._runtime.client.engine.read_workers()
 

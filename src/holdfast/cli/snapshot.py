@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.cli.workers import is_alive
-from holdfast.core.commands import Filter, QueueStats, Worker
+from holdfast.core.commands import Filter, QueueStats, WorkerInfo
 from holdfast.core.job import Job
 from holdfast.core.states import State
 from holdfast.engine.documents import job_data, queue_data, time_text, worker_data
@@ -27,7 +27,7 @@ HISTORY_LOOKS: Final = 60
 class Snapshot:
     now: datetime
     queues: tuple[QueueStats, ...]
-    workers: tuple[Worker, ...]
+    workers: tuple[WorkerInfo, ...]
     failures: tuple[Job, ...]
     """The newest jobs that failed, for good or for now."""
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Snapshot:
         return sum(self.rates.values())
 
     @property
-    def alive(self) -> tuple[Worker, ...]:
+    def alive(self) -> tuple[WorkerInfo, ...]:
         return tuple(worker for worker in self.workers if is_alive(worker, self.now))
 
     @property

@@ -12,7 +12,7 @@ from holdfast.cli.output import GAP, Cell, plain_table, table
 from holdfast.cli.queues import SHOWN
 from holdfast.cli.snapshot import Snapshot
 from holdfast.cli.workers import liveness
-from holdfast.core.commands import QueueStats, Worker
+from holdfast.core.commands import QueueStats, WorkerInfo
 from holdfast.core.job import Job
 from holdfast.core.states import REPLAYABLE, State
 
@@ -128,7 +128,7 @@ def _busiest(queues: Sequence[QueueStats]) -> list[QueueStats]:
     return sorted(queues, key=activity)
 
 
-def _liveliest(workers: Sequence[Worker]) -> list[Worker]:
+def _liveliest(workers: Sequence[WorkerInfo]) -> list[WorkerInfo]:
     return sorted(workers, key=lambda worker: (worker.is_lost, worker.name, worker.registered_at))
 
 
@@ -146,7 +146,7 @@ def _queue_row(queue: QueueStats, snapshot: Snapshot) -> list[Cell]:
     return [name, *counts, oldest, words.rate(rate) if rate else Text("·", "dim")]
 
 
-def _worker_row(worker: Worker, now: datetime) -> list[Cell]:
+def _worker_row(worker: WorkerInfo, now: datetime) -> list[Cell]:
     return [
         words.safe(worker.name),
         liveness(worker, now),

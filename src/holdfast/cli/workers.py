@@ -13,7 +13,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.output import Cell, show_table
 from holdfast.cli.streams import note, write_json
 from holdfast.core import limits
-from holdfast.core.commands import Worker
+from holdfast.core.commands import WorkerInfo
 from holdfast.engine.documents import worker_data
 
 EXAMPLES: Final = """
@@ -45,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-def _row(worker: Worker, now: datetime) -> list[Cell]:
+def _row(worker: WorkerInfo, now: datetime) -> list[Cell]:
     return [
         words.safe(worker.name),
         str(worker.id),
@@ -57,12 +57,12 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
     ]
 
 
-def liveness(worker: Worker, now: datetime) -> Text:
+def liveness(worker: WorkerInfo, now: datetime) -> Text:
     if worker.is_lost:
         return Text("lost", style="bold red")
     return Text("alive", style="green") if is_alive(worker, now) else Text("silent", style="yellow")
 
 
-def is_alive(worker: Worker, now: datetime) -> bool:
+def is_alive(worker: WorkerInfo, now: datetime) -> bool:
     """Heard of lately. Whether it is lost is for tick to say, and no tick runs where no worker does."""
     return not worker.is_lost and (now - worker.seen_at).total_seconds() <= limits.WORKER_TIMEOUT_SECONDS

@@ -1,15 +1,16 @@
-"""One input class a verb, and the answers. What a port's methods take and give.
+"""One input class for each verb, and the answers. What a port's methods take and give.
 
-Answers come one an item, in the order asked: a per-item error is an instance in the list, never an exception that
+Answers come one per item, in the order asked: a per-item error is an instance in the list, never an exception that
 would fail its neighbours.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from holdfast.core import limits
@@ -458,7 +459,7 @@ class QueueStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class WorkerInfo:
     id: UUID
     name: str
     registered_at: datetime
@@ -493,3 +494,13 @@ class HeartbeatAnswer:
     cancel_requested: frozenset[UUID]
     handed_back: int
     """Leases in this worker's name that it did not know of."""
+
+
+if not TYPE_CHECKING:  # else every name would be one of this module's
+
+    def __getattr__(name: str) -> type[WorkerInfo]:
+        """What 0.1 called otherwise, for one release."""
+        if name != "Worker":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn("holdfast.core.commands.Worker is called WorkerInfo", DeprecationWarning, stacklevel=2)
+        return WorkerInfo

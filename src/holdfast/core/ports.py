@@ -48,7 +48,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.examination import Code, Examination, Examined, Look
 from holdfast.core.job import Attempt, AttemptLog, ClaimedJob, Job, Lease, LogKey, Upstream
@@ -189,7 +189,7 @@ class Store(Registry, Protocol):
         """Every queue that has, or had, jobs or is paused; exact, and cheap at any number of jobs."""
         ...
 
-    async def read_workers(self) -> list[Worker]: ...
+    async def read_workers(self) -> list[WorkerInfo]: ...
 
     async def read_place(self, job_id: UUID) -> Place | None:
         """Where a job stands with the claim; None where there is no such job."""

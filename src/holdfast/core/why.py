@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Final, assert_never
 
 from holdfast.core import limits
-from holdfast.core.commands import Place, Worker
+from holdfast.core.commands import Place, WorkerInfo
 from holdfast.core.dependencies import Dependency, DependencyKind, ends_dependent
 from holdfast.core.failures import Failure
 from holdfast.core.job import Job
@@ -26,7 +26,7 @@ MAX_ERROR_CHARACTERS: Final = 200
 class Facts:
     job: Job
     place: Place
-    workers: Sequence[Worker] = ()
+    workers: Sequence[WorkerInfo] = ()
     waits_for: Sequence[tuple[Dependency, State]] = ()
     """Of a PENDING job: how what it waits for stands."""
     last_failure: Failure | None = None
@@ -38,7 +38,7 @@ def is_claimable(job: Job, place: Place) -> bool:
     return job.state is State.SCHEDULED and place.paused_at is None and not _is_over_lifetime(job, place.now)
 
 
-def is_served_by(worker: Worker, job: Job) -> bool:
+def is_served_by(worker: WorkerInfo, job: Job) -> bool:
     """Whether the worker may claim at all, and says that it wants such a job; one that says nothing wants any."""
     return not worker.is_lost and _wants(worker.queues, job.queue) and _wants(worker.types, job.type)
 
@@ -157,7 +157,7 @@ def _nobody(facts: Facts) -> str | None:
     return f"no live worker serves its queue {job.queue!r}, only {served}"
 
 
-def _live(facts: Facts) -> list[Worker]:
+def _live(facts: Facts) -> list[WorkerInfo]:
     return [worker for worker in facts.workers if not worker.is_lost]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.core.commands import LABELS, QueueStats, Worker
+from holdfast.core.commands import LABELS, QueueStats, WorkerInfo
 from holdfast.core.failures import Failure
 from holdfast.core.job import Attempt, Job
 from holdfast.core.payload import Payload
@@ -108,7 +108,7 @@ def queue_data(queue: QueueStats) -> Data:
     }
 
 
-def worker_data(worker: Worker) -> Data:
+def worker_data(worker: WorkerInfo) -> Data:
     return {
         "id": str(worker.id),
         "name": worker.name,

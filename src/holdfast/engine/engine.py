@@ -20,7 +20,7 @@ from holdfast.core.commands import (
     ReplayPage,
     Submit,
     Submitted,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.errors import JobNotFound
 from holdfast.core.examination import Examination
@@ -112,7 +112,7 @@ class Engine:
     async def read_queues(self) -> list[QueueStats]:
         return await self._store.read_queues()
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         return await self._store.read_workers()
 
     async def read_cron(self) -> CronState:

@@ -35,7 +35,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
@@ -162,7 +162,7 @@ class FaultyStore:
     async def read_queues(self) -> list[QueueStats]:
         return await self._do("read_queues", self._store.read_queues)
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         return await self._do("read_workers", self._store.read_workers)
 
     async def read_place(self, job_id: UUID) -> Place | None:

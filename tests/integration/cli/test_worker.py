@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from holdfast.core.commands import Worker
+from holdfast.core.commands import WorkerInfo
 from holdfast.core.job import Job
 from holdfast.core.states import State
 from holdfast.testing.factories import read_one
@@ -68,7 +68,7 @@ def job_of(url: str, job_id: str) -> Job:
     return with_store(url, lambda store: read_one(store, UUID(job_id)))
 
 
-def workers_of(url: str) -> list[Worker]:
+def workers_of(url: str) -> list[WorkerInfo]:
     return with_store(url, lambda store: store.read_workers())
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from holdfast.cli.output import plain_table, table
 from holdfast.cli.snapshot import Snapshot
 from holdfast.cli.view import draw, plain
-from holdfast.core.commands import QueueStats, Worker
+from holdfast.core.commands import QueueStats, WorkerInfo
 from holdfast.core.states import State
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -67,7 +67,7 @@ def snapshot(queues: int = 3, workers: int = 2, *, seen_ago_seconds: float = 1.0
             for n in range(queues)
         ),
         workers=tuple(
-            Worker(
+            WorkerInfo(
                 id=uuid4(),
                 name=f"machine-{n}",
                 registered_at=NOW - timedelta(hours=2),

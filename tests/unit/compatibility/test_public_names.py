@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from holdfast.core import commands
 from tests.unit.compatibility.public import describe
 
 RELEASED: Final = Path(__file__).with_name("names_0_1.txt").read_text(encoding="utf-8").splitlines()
@@ -78,3 +79,10 @@ def test_what_is_compatible(after: str, is_fine: bool) -> None:
 def test_breaks_are_found_by_their_names() -> None:
     text = "## 0.2\n\n### Breaks\n\n- `holdfast.Call.id` is gone.\n\n### Added\n\n- `holdfast.Other`\n"
     assert breaks(text) == {"holdfast.Call.id"}
+
+
+def test_the_class_of_workers_is_found_by_its_name_of_0_1() -> None:
+    with pytest.warns(DeprecationWarning, match="is called WorkerInfo"):
+        assert commands.Worker is commands.WorkerInfo  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        commands.Nobody  # type: ignore[attr-defined] # noqa: B018

@@ -44,9 +44,9 @@ OTHERS = {
     "ReplayAnswer": commands.ReplayAnswer,
     "ReplayPage": commands.ReplayPage,
     "QueueStats": commands.QueueStats,
+    "Worker": worker.Worker,
+    "WorkerInfo": commands.WorkerInfo,
 }
-WORKERS = (worker.Worker, commands.Worker)
-"""In the order of the page: what runs jobs, and what is known of it."""
 FOR_OTHER_LAYERS = {
     "Holdfast": {"on_store", "open_loop", "opened_on"},
     "JobType": {"given", "handler", "new_job"},
@@ -64,14 +64,10 @@ def text_of(name: str) -> str:
 
 def shown() -> Iterator[tuple[ast.stmt, Any]]:
     """Each class and function on the page, with what it is in the code."""
-    runners = iter(WORKERS)
     for block in re.findall(r"```pyi\n(.*?)```", text_of("python.md"), re.DOTALL):
         for node in ast.parse(block).body:
             assert isinstance(node, ast.ClassDef | ast.FunctionDef)
-            if node.name == "Worker":
-                yield node, next(runners)
-            else:
-                yield node, OTHERS.get(node.name) or getattr(holdfast, node.name)
+            yield node, OTHERS.get(node.name) or getattr(holdfast, node.name)
 
 
 SHOWN = list(shown())

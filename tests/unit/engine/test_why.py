@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from holdfast.core import limits
-from holdfast.core.commands import Place, Worker
+from holdfast.core.commands import Place, WorkerInfo
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Job
@@ -103,7 +103,7 @@ async def test_a_job_whose_type_nobody_knows_says_so_while_it_is_delayed() -> No
     assert "besides, no live worker of queue 'q' has a handler for its type 'example'" in said
 
 
-async def worker_of(**changes: Any) -> Worker:
+async def worker_of(**changes: Any) -> WorkerInfo:
     store = new_store()
     await register(store)
     (worker,) = await store.read_workers()

@@ -31,7 +31,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
     as_given,
     lease_tokens,
 )
@@ -301,10 +301,10 @@ class MemoryStore:
             oldest_scheduled_at=min((r.scheduled_at for r in ready if r.scheduled_at is not None), default=None),
         )
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         tx = MemoryTransaction(self._tables, self._clock.now())
         return [
-            Worker(
+            WorkerInfo(
                 id=worker.id,
                 name=worker.name,
                 registered_at=worker.registered_at,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import CronState, Page, Place, QueueStats, Worker
+from holdfast.core.commands import CronState, Page, Place, QueueStats, WorkerInfo
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import State
@@ -70,10 +70,10 @@ class Reader:
             found.setdefault(row["queue"], []).append(row)
         return [_queue(name, group) for name, group in found.items()]
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         rows = await self._run("read.workers")
         return [
-            Worker(
+            WorkerInfo(
                 id=row["id"],
                 name=row["name"],
                 registered_at=row["registered_at"],

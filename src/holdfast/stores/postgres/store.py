@@ -33,7 +33,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.errors import Unavailable
 from holdfast.core.examination import Code, Examination, Examined, Look
@@ -245,7 +245,7 @@ class PostgresStore:
         self._claims.floors.start()
         return found
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         return await self._read(lambda reader: reader.read_workers())
 
     async def read_place(self, job_id: UUID) -> Place | None:

@@ -6,7 +6,7 @@ from sqlite3 import Cursor
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import CronState, Page, Place, QueueStats, Worker
+from holdfast.core.commands import CronState, Page, Place, QueueStats, WorkerInfo
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import State
@@ -82,7 +82,7 @@ def read_queues(cursor: Cursor) -> list[QueueStats]:
     ]
 
 
-def read_workers(cursor: Cursor) -> list[Worker]:
+def read_workers(cursor: Cursor) -> list[WorkerInfo]:
     return [worker_from(row) for row in named(execute(cursor, "read.workers"))]
 
 

@@ -11,7 +11,7 @@ from sqlite3 import Cursor
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import COLUMNS, CronSlot, NewJob, Worker, given_from
+from holdfast.core.commands import COLUMNS, CronSlot, NewJob, WorkerInfo, given_from
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, Job, Lease, Progress, Record
@@ -304,8 +304,8 @@ def attempt_from(row: NamedRow, job_id: UUID) -> Attempt:
     )
 
 
-def worker_from(row: NamedRow) -> Worker:
-    return Worker(
+def worker_from(row: NamedRow) -> WorkerInfo:
+    return WorkerInfo(
         id=UUID(bytes=row["id"]),
         name=row["name"],
         registered_at=from_microseconds(row["registered_at"]),

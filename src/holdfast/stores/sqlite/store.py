@@ -39,7 +39,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.errors import UsageError
 from holdfast.core.examination import Code, Examination, Examined, Look
@@ -253,7 +253,7 @@ class SQLiteStore:
     async def read_queues(self) -> list[QueueStats]:
         return await self._read(read.read_queues)
 
-    async def read_workers(self) -> list[Worker]:
+    async def read_workers(self) -> list[WorkerInfo]:
         return await self._read(read.read_workers)
 
     async def read_place(self, job_id: UUID) -> Place | None:

@@ -26,7 +26,7 @@ from holdfast.core.commands import (
     SubmitAnswer,
     Tick,
     TickReport,
-    Worker,
+    WorkerInfo,
 )
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.ports import Clock
@@ -124,7 +124,7 @@ class Model:
     def read_queues(self) -> list[QueueStats]:
         return [reads.queue(self.world, name) for name in sorted(self.world.queues | self.world.paused.keys())]
 
-    def read_workers(self) -> list[Worker]:
+    def read_workers(self) -> list[WorkerInfo]:
         return reads.workers(self.world)
 
     def read_place(self, job_id: UUID) -> Place | None:

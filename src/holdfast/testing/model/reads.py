@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from holdfast.core.commands import EQUAL, Filter, Place, QueueStats, Worker, as_given
+from holdfast.core.commands import EQUAL, Filter, Place, QueueStats, WorkerInfo, as_given
 from holdfast.core.dependencies import Dependency
 from holdfast.core.job import ClaimedJob, Job, Lease, Upstream
 from holdfast.core.states import State
@@ -117,9 +117,9 @@ def place(world: World, job: ModelJob) -> Place:
     )
 
 
-def workers(world: World) -> list[Worker]:
+def workers(world: World) -> list[WorkerInfo]:
     return [
-        Worker(
+        WorkerInfo(
             id=worker.id,
             name=worker.name,
             registered_at=worker.registered_at,

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.core.commands import Heartbeat, HeartbeatAnswer, Worker, lease_tokens
+from holdfast.core.commands import Heartbeat, HeartbeatAnswer, WorkerInfo, lease_tokens
 from holdfast.core.errors import StaleLease, WorkerNotFound
 from holdfast.core.failures import Category
 from holdfast.core.job import ClaimedJob, Timeouts
@@ -43,7 +43,7 @@ async def pass_time_with(harness: StoreHarness, seconds: int, worker: UUID, *hel
         await beat(harness, worker, *held)
 
 
-async def read_worker(harness: StoreHarness, worker: UUID) -> Worker:
+async def read_worker(harness: StoreHarness, worker: UUID) -> WorkerInfo:
     (found,) = [one for one in await harness.store.read_workers() if one.id == worker]
     return found
 
@@ -52,7 +52,7 @@ async def test_a_registered_worker_can_be_read(harness: StoreHarness) -> None:
     worker = await register(harness.store, "host-1 ä")
     now = harness.clock.now()
     assert await harness.store.read_workers() == [
-        Worker(id=worker, name="host-1 ä", registered_at=now, seen_at=now, is_lost=False, running=0)
+        WorkerInfo(id=worker, name="host-1 ä", registered_at=now, seen_at=now, is_lost=False, running=0)
     ]
 
 
