@@ -104,9 +104,9 @@ class Service:
 class _Waiting:
     """A SCHEDULED job, since it was first seen at its place."""
 
-    lane: "Lane"
+    kind: "Kind"
     claims: int = 0
-    """Of its lane."""
+    """Of its kind."""
     gone: int = 0
     """Those that stood in front of it. A store that crashes forgets claims, and they stand there again."""
     is_moving: bool = False
@@ -122,7 +122,7 @@ class _Debt:
     ends_at: float
 
 
-Lane = tuple[str, frozenset[str]]
+Kind = tuple[str, frozenset[str]]
 """A queue, and the types that the same workers serve."""
 
 
@@ -210,12 +210,12 @@ class Watch:
             and worker.name not in circumstances.impaired
         ]
 
-    def _room(self, look: Look, able: Sequence[Seen]) -> set[Lane]:
-        """The lanes for which somebody has slots that are free."""
+    def _room(self, look: Look, able: Sequence[Seen]) -> set[Kind]:
+        """The kinds for which somebody has slots that are free."""
         taken = Counter(job.owner for job in look.jobs if job.owner is not None)
         in_queue = Counter((job.owner, job.queue) for job in look.jobs if job.owner is not None)
         queues = {job.queue for job in look.jobs if job.state == "SCHEDULED"}
-        found: set[Lane] = set()
+        found: set[Kind] = set()
         for worker in able:
             service = self._services[worker.name]
             if taken[worker.id] > service.slots * ROOM_PART:
@@ -227,39 +227,39 @@ class Watch:
             }
         return found
 
-    def _lane(self, queue: str, name: str) -> Lane:
+    def _kind(self, queue: str, name: str) -> Kind:
         return queue, self._types.get(name) or frozenset((name,))
 
     # what is owed
 
     def _move_lines(self, look: Look) -> None:
         """Note what was claimed since the last look, and who has left the line in front of whom."""
-        claims: Counter[Lane] = Counter()
+        claims: Counter[Kind] = Counter()
         for (queue, name), count in look.claims.items():
-            claims[self._lane(queue, name)] += count
+            claims[self._kind(queue, name)] += count
         queued = {(job.job_id, job.place or 0): job for job in look.jobs if job.state == "SCHEDULED"}
-        gone: defaultdict[Lane, list[int]] = defaultdict(list)
+        gone: defaultdict[Kind, list[int]] = defaultdict(list)
         for job_id, place in self._queued.keys() - queued.keys():
-            gone[self._queued[job_id, place].lane].append(place)
+            gone[self._queued[job_id, place].kind].append(place)
         for places in gone.values():
             places.sort()
         for key, job in queued.items():
             waiting = self._queued.get(key)
             if waiting is None:
-                self._queued[key] = _Waiting(self._lane(job.queue, job.type))
+                self._queued[key] = _Waiting(self._kind(job.queue, job.type))
                 continue
-            passed = bisect_left(gone[waiting.lane], job.place or 0)
+            passed = bisect_left(gone[waiting.kind], job.place or 0)
             waiting.gone += passed
-            waiting.claims += claims[waiting.lane]
+            waiting.claims += claims[waiting.kind]
             waiting.is_moving = passed > 0
         self._queued = {key: self._queued[key] for key in queued}
 
-    def _of_scheduled(self, job: Standing, room: set[Lane]) -> tuple[str, float] | None:
+    def _of_scheduled(self, job: Standing, room: set[Kind]) -> tuple[str, float] | None:
         waiting = self._queued[job.job_id, job.place or 0]
         bound = scale.SWEEP_SECONDS if job.job_id in self._was_locked else MOMENT_SECONDS
         if waiting.claims - waiting.gone > SPARE_CLAIMS:
-            return "overtaken by others of its lane", bound
-        if waiting.lane in room and not waiting.is_moving:
+            return "overtaken by others of its kind", bound
+        if waiting.kind in room and not waiting.is_moving:
             return "while a worker has room for it", max(bound, scale.POLL_SECONDS + MOMENT_SECONDS)
         return None
 

@@ -145,7 +145,7 @@ def test_the_lease_of_a_silent_worker_must_be_reclaimed(story: Story, ahead: flo
 def test_a_scheduled_job_that_others_overtake_must_be_claimed(story: Story) -> None:
     behind = job("SCHEDULED", place=1)
     story.look_on(behind, *busy(story.worker, story.now), claims=SPARE_CLAIMS)
-    assert story.found == {behind.job_id: "SCHEDULED, overtaken by others of its lane"}
+    assert story.found == {behind.job_id: "SCHEDULED, overtaken by others of its kind"}
 
 
 def test_a_scheduled_job_must_be_claimed_while_a_worker_has_room(story: Story) -> None:
