@@ -16,7 +16,7 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 KEPT: Final = {
     "Holdfast": {"open", "close", "opened_on", "close_sync"},  # users hold an app, and nothing behind it
     "Engine": {"open", "read_queues", "read_workers", "read_cron"},  # doors hold it, and no store
-    "PostgresStore": {"open", "claim"},  # the port asks for them
+    "PostgresStore": {"open", "claim", "claim_ids"},  # the port asks for them
 }
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from holdfast.core import limits
 from holdfast.core.commands import (
     Claim,
+    ClaimIds,
     Completed,
     Failed,
     Filter,
@@ -31,7 +32,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Lease, Progress, Timeouts
+from holdfast.core.job import ClaimedJob, Lease, Progress, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Jitter, Retry
@@ -290,6 +291,42 @@ class Claiming:
         )
         book.claims.append(claim)
         return claim_call(claim)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimingIds:
+    """``picks``: jobs by state, as Wish has them; each once. Without any: an unknown one."""
+
+    worker: int = 0
+    picks: tuple[tuple[int, frozenset[State] | None], ...] = ()
+    queues: tuple[int, ...] = (0, 1)
+    types: tuple[int, ...] | None = None
+    is_repeated: bool = False
+    flaw: str | None = None
+
+    def prepare(self, book: Book) -> Call:
+        book.made += 1
+        ids = list(dict.fromkeys(book.job_id(pick, states) for pick, states in self.picks)) or [UNKNOWN_JOB]
+        if self.flaw is not None:
+            ids = {"none": [], "twice": ids * 2, "too many": [UUID(int=n) for n in range(limits.MAX_CLAIM_JOBS + 1)]}[
+                self.flaw
+            ]
+        claim = ClaimIds(
+            owner=WORKERS[self.worker],
+            ids=tuple(ids),
+            queues=tuple(QUEUES[n] for n in self.queues),
+            nonce=UUID(int=0xD << 96 | book.made << 16),
+            types=None if self.types is None else tuple(TYPES[n] for n in self.types),
+        )
+
+        async def run(side: Side) -> Any:
+            answers = await side.store.claim_ids(claim)
+            side.leases += [answer.lease for answer in answers if isinstance(answer, ClaimedJob)]
+            if not self.is_repeated:
+                return answers
+            return [answers, await side.store.claim_ids(replace(claim, is_repeat=True))]
+
+        return Call("claim_ids", (claim, self.is_repeated), run)
 
 
 def claim_call(claim: Claim) -> Call:
@@ -691,6 +728,7 @@ Command = (
     | SubmittingAgain
     | Claiming
     | ClaimingAgain
+    | ClaimingIds
     | Settling
     | Extending
     | Reporting

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import AlreadyFired, Completed, Failed, Fire, Fired, ReplayOutcome, Settled, Submitted
+from holdfast.core.commands import BUSY, AlreadyFired, Completed, Failed, Fire, Fired, ReplayOutcome, Settled, Submitted
 from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput, StaleLease
-from holdfast.core.job import Job
-from holdfast.core.states import TRANSITIONS, State, Transition, Trigger
+from holdfast.core.job import ClaimedJob, Job
+from holdfast.core.states import TRANSITIONS, WAITING, State, Transition, Trigger
 from holdfast.testing.model.world import World
 from tests.differential.commands import Call
 from tests.differential.sides import Jobs
@@ -34,6 +34,8 @@ _TABLE: Final[dict[str, str]] = {
     "claim": "none some full repeat repeat-claims-again fragile-alone stops-before-fragile types-left-out "
     "paused-left-out over-lifetime-left-out by-priority WorkerNotFound InvalidInput "
     "in-order:submit in-order:dependencies-met in-order:time-reached in-order:replay in-order:hand-back",
+    "claim_ids": "claimed due GONE EARLY PAUSED FOREIGN BUSY fragile-alone stops-before-fragile repeat mixed "
+    "WorkerNotFound InvalidInput",
     "settle": "COMPLETED RETRYING DEAD_LETTER FAILED CANCELLED SCHEDULED DELAYED repeat late with-progress spawned "
     "spawned-for-fan-in StaleLease InvalidTransition JobNotFound InvalidInput IdempotencyConflict mixed "
     "stale-beside-a-lease stale-ack-beside-a-lease stale-failure-beside-a-lease repeat-beside-a-lease "
@@ -99,7 +101,8 @@ def observe(coverage: Coverage, call: Call, answer: Any, *, before: Jobs, after:
 def _row_of(verb: str, old: Job | None, new: Job) -> Transition | None:
     if old is None:
         return Transition(None, State.PENDING, Trigger.SUBMIT) if new.state is State.PENDING else None
-    if old.state is new.state:
+    if old.state is new.state or (verb == "claim_ids" and old.state in WAITING):
+        # A claim by ID takes what is due through SCHEDULED, in one step.
         return None
     return Transition(old.state, new.state, _trigger(verb, old, new))
 
@@ -193,6 +196,30 @@ def _claim(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> 
     seqs = [world.jobs[job_id].seq for job_id in taken]
     if seqs != sorted(seqs) and len({job.priority for job in answer}) > 1:
         yield "by-priority"
+
+
+def _claim_ids(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> Iterable[str]:
+    if isinstance(answer, HoldfastError):
+        yield type(answer).__name__
+        return
+    _, is_repeated = given
+    answers = answer[0] if is_repeated else answer
+    taken = [one.id for one in answers if isinstance(one, ClaimedJob)]
+    yield from ("claimed" if isinstance(one, ClaimedJob) else str(one.why) for one in answers)
+    if is_repeated and taken:
+        yield "repeat"
+    if any(before[job_id].state is not State.SCHEDULED for job_id in taken):
+        yield "due"
+    if taken and len(taken) < len(answers):
+        yield "mixed"
+        yield from _kept_apart(given[0].ids, taken, answers, world)
+
+
+def _kept_apart(ids: Any, taken: list[UUID], answers: Any, world: World) -> Iterable[str]:
+    """A job that was free and did not run, so it was for the sake of a fragile one."""
+    for job_id, answer in zip(ids, answers, strict=True):
+        if answer == BUSY and world.jobs[job_id].state is not State.RUNNING:
+            yield "fragile-alone" if world.jobs[taken[0]].is_fragile else "stops-before-fragile"
 
 
 def _left_out(given: Any, taken: list[UUID], world: World) -> Iterable[str]:
@@ -421,6 +448,7 @@ def _leave(given: Any, answer: Any, before: Jobs, after: Jobs, world: World) -> 
 _LOOKS: Final = {
     "submit": _submit,
     "claim": _claim,
+    "claim_ids": _claim_ids,
     "settle": _settle,
     "extend": _extend,
     "report": _report,

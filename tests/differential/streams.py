@@ -24,6 +24,7 @@ from tests.differential.commands import (
     Choice,
     Claiming,
     ClaimingAgain,
+    ClaimingIds,
     Command,
     Draft,
     Ending,
@@ -210,6 +211,58 @@ def claim_badly(c: Choices) -> list[Command]:
     return [Claiming(limit=c.pick((0, limits.MAX_CLAIM_JOBS + 1)), queues=c.pick(((0,), (), (0, 0))))]
 
 
+PICKED: Final = tuple(
+    frozenset(states)
+    for states in (
+        *((State.SCHEDULED,),) * 4,
+        (State.DELAYED, State.RETRYING),
+        (State.RUNNING,),
+        (State.PENDING,),
+        tuple(State),
+    )
+)
+
+
+def claiming_ids(c: Choices) -> ClaimingIds:
+    return ClaimingIds(
+        worker=c.integer(0, len(WORKERS) - 1),
+        picks=tuple((c.integer(0, 4), c.pick(PICKED)) for _ in range(c.pick((1, 2, 3, 5)))),
+        queues=c.pick(((0, 1), (0, 1), (0, 1), (1, 0), (0,), (1,))),
+        types=c.pick((None, None, None, (0,), (1,), ())),
+        is_repeated=c.chance(20),
+    )
+
+
+def claim_ids(c: Choices) -> list[Command]:
+    """Also just when a delay or a backoff is over, and no tick has seen it yet."""
+    claiming = [claiming_ids(c)]
+    if c.chance(70):
+        return claiming  # type: ignore[return-value]
+    late = ClaimingIds(picks=((0, frozenset({State.DELAYED, State.RETRYING})), (1, frozenset({State.DELAYED}))))
+    return [Advancing(c.pick((1.0, 5.0, 61.0))), late, *claiming]
+
+
+def claim_ids_beside_a_fragile_one(c: Choices) -> list[Command]:
+    """It comes first among the IDs, or in their midst."""
+    ready = frozenset({State.SCHEDULED})
+    order = c.pick(((2, 1, 0), (1, 2, 0), (0, 1, 2)))
+    return [
+        Registering(0),
+        Submitting(((Draft(visibility=8.0, priority=Priority.CRITICAL),),)),
+        Claiming(0, queues=(0,)),
+        Advancing(15.0),
+        Ticking(),
+        Registering(0),
+        Submitting(((Draft(), Draft()),)),
+        ClaimingIds(0, picks=tuple((pick, ready) for pick in order)),
+    ]
+
+
+def claim_ids_badly(c: Choices) -> list[Command]:
+    flaw = c.pick((None, "none", "twice", "too many"))
+    return [ClaimingIds(queues=() if flaw is None else (0,), flaw=flaw)]
+
+
 def ending(c: Choices) -> Ending:
     children = batch(c, most=2) if c.chance(20) else ()
     if children and c.chance(10):
@@ -393,7 +446,11 @@ def list_jobs(c: Choices) -> list[Command]:
 
 def pause(c: Choices) -> list[Command]:
     queue = c.integer(0, len(QUEUES) - 1)
-    return [Pausing(queue), claiming(c), Pausing(queue, is_resume=True)] if c.chance(80) else [Pausing(queue)]
+    return (
+        [Pausing(queue), claiming(c), claiming_ids(c), Pausing(queue, is_resume=True)]
+        if c.chance(80)
+        else [Pausing(queue)]
+    )
 
 
 def resume(c: Choices) -> list[Command]:
@@ -495,6 +552,9 @@ _WEIGHTS: Final[dict[_Script, int]] = {
     submit_badly: 5,
     claim: 18,
     claim_badly: 1,
+    claim_ids: 8,
+    claim_ids_beside_a_fragile_one: 2,
+    claim_ids_badly: 1,
     settle: 14,
     settle_again: 5,
     spawn: 5,

@@ -36,7 +36,7 @@ from tests.differential.streams import Option, next_script, start
 STEPS: Final = int(os.environ.get("HOLDFAST_DIFFERENTIAL_STEPS", "600"))
 MAX_STEPS: Final = max(20_000, 2 * STEPS)
 SEED: Final = os.environ.get("HOLDFAST_DIFFERENTIAL_SEED")
-SHORT_SEEDS: Final = (209, 268, 214, 507, 548, 250, 488, 216, 455, 405, 140, 159, 15, 195)
+SHORT_SEEDS: Final = (51, 73, 66, 214, 594, 428, 17, 47, 230, 19, 444, 563, 407, 532, 229)
 """Of the short run, which is the same every time; chosen by ``choosing``. A long one begins anywhere."""
 EXAMPLES: Final = 5
 

@@ -23,6 +23,7 @@ from holdfast.core.commands import (
     FIELDS,
     LABELS,
     Claim,
+    ClaimIds,
     Completed,
     Failed,
     Filter,
@@ -313,6 +314,24 @@ def require_valid_claim(claim: Claim) -> None:
     faults = []
     if not 1 <= claim.limit <= limits.MAX_CLAIM_JOBS:
         faults.append(Fault(field="limit", problem=f"is {claim.limit}", limit=f"1 … {limits.MAX_CLAIM_JOBS}"))
+    faults += _claim_faults(claim)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def require_valid_claim_ids(claim: ClaimIds) -> None:
+    faults = []
+    if not 1 <= len(claim.ids) <= limits.MAX_CLAIM_JOBS:
+        faults.append(Fault(field="ids", problem=f"are {len(claim.ids)}", limit=f"1 … {limits.MAX_CLAIM_JOBS}"))
+    if len(set(claim.ids)) < len(claim.ids):
+        faults.append(Fault(field="ids", problem="name one job twice"))
+    faults += _claim_faults(claim)
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _claim_faults(claim: Claim | ClaimIds) -> list[Fault]:
+    faults = []
     if not 1 <= len(claim.queues) <= limits.MAX_CLAIM_QUEUES:
         faults.append(Fault(field="queues", problem=f"are {len(claim.queues)}", limit=f"1 … {limits.MAX_CLAIM_QUEUES}"))
     if len(set(claim.queues)) < len(claim.queues):
@@ -321,8 +340,7 @@ def require_valid_claim(claim: Claim) -> None:
         faults += _queue_faults(0, "queues", queue)
     if claim.types is not None:
         faults += _types_faults(claim.types)
-    if faults:
-        raise InvalidInput(faults)
+    return faults
 
 
 @lru_cache(maxsize=64)

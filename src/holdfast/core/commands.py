@@ -19,7 +19,7 @@ from holdfast.core.errors import Conflict, HoldfastError, NotFound, Unavailable
 from holdfast.core.failures import Failure
 from holdfast.core.fields import Kept, elsewhere, in_column, in_options, kept
 from holdfast.core.ids import uuid_of
-from holdfast.core.job import DEFAULT_OPTIONS, DEFAULT_TIMEOUTS, Job, Lease, Options, Progress, Timeouts
+from holdfast.core.job import DEFAULT_OPTIONS, DEFAULT_TIMEOUTS, ClaimedJob, Job, Lease, Options, Progress, Timeouts
 from holdfast.core.payload import EMPTY, Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import DEFAULT_RETRY, Retry
@@ -183,6 +183,48 @@ def lease_tokens(nonce: UUID, limit: int) -> list[UUID]:
     base = nonce.int & ~0xFFFF
     return [uuid_of(base | n) for n in range(limit)]
 
+
+# claim by ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimIds:
+    """Take these jobs, and by the rules of every claim: for a worker that was told of them.
+
+    DELAYED and RETRYING jobs whose time has come are taken, too: whoever told of them may be ahead of tick. The order
+    of ``ids`` counts where a job must be taken alone. ``nonce``, ``is_repeat`` and ``types`` are those of ``Claim``.
+    """
+
+    owner: UUID
+    ids: tuple[UUID, ...]
+    queues: tuple[str, ...]
+    nonce: UUID
+    is_repeat: bool = False
+    types: tuple[str, ...] | None = None
+
+
+class WhyNot(StrEnum):
+    GONE = "GONE"
+    """Unknown, ended, over its lifetime or waiting for other jobs. If it ever becomes claimable, that is news."""
+    FOREIGN = "FOREIGN"
+    """Of another queue or type than those claimed."""
+    PAUSED = "PAUSED"
+    """Its queue is. Once it is resumed, that is news."""
+    EARLY = "EARLY"
+    """Its time comes in ``in_seconds``."""
+    BUSY = "BUSY"
+    """It runs, or somebody holds it at the moment, or it or another one asked for must be taken alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotClaimed:
+    why: WhyNot
+    in_seconds: float = 0.0
+
+
+BUSY: Final = NotClaimed(WhyNot.BUSY)
+
+ClaimIdAnswer = ClaimedJob | NotClaimed
 
 # deliveries
 

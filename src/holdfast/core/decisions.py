@@ -13,13 +13,25 @@ DECIDE-5. A lifetime ends every state that is not terminal.
 DECIDE-6. A spent attempt leaves an Attempt behind, linked to the one before; success and hand-back leave none.
 """
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import Completed, Failed, HandedBack, NewJob, Outcome, Stopped
+from holdfast.core.commands import (
+    BUSY,
+    ClaimIds,
+    Completed,
+    Failed,
+    HandedBack,
+    NewJob,
+    NotClaimed,
+    Outcome,
+    Stopped,
+    WhyNot,
+)
 from holdfast.core.errors import InvalidTransition
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, Record
@@ -104,6 +116,49 @@ def claim(record: Record, *, owner: UUID, token: UUID, now: datetime) -> Record:
         owner=owner,
         started_at=now,
         expires_at=lease_end(record, now=now),
+    )
+
+
+def choose(
+    records: Mapping[UUID, Record], claim: ClaimIds, *, paused: Container[str], now: datetime
+) -> tuple[list[Record], dict[UUID, NotClaimed]]:
+    """A claim by ID: the jobs it can have, and why it cannot have the others. A fragile one is taken alone."""
+    chosen: list[Record] = []
+    left: dict[UUID, NotClaimed] = {}
+    is_full = False
+    for job_id in claim.ids:
+        record = records.get(job_id)
+        why = why_not(record, claim, paused=paused, now=now)
+        if record is None or why is not None:
+            left[job_id] = why or NotClaimed(WhyNot.GONE)
+        elif is_full or (record.is_fragile and chosen):
+            left[job_id] = BUSY
+            is_full = True
+        else:
+            chosen.append(record)
+            is_full = record.is_fragile
+    return chosen, left
+
+
+def why_not(record: Record | None, claim: ClaimIds, *, paused: Container[str], now: datetime) -> NotClaimed | None:
+    """None where a claim can have the job, once it is due. What stands in the way for good comes first."""
+    if record is None or record.state.is_terminal or record.state is State.PENDING or record.lifetime_ends_at <= now:
+        return NotClaimed(WhyNot.GONE)
+    if record.queue not in claim.queues or (claim.types is not None and record.type not in claim.types):
+        return NotClaimed(WhyNot.FOREIGN)
+    if record.queue in paused:
+        return NotClaimed(WhyNot.PAUSED)
+    if record.due_at is not None and record.due_at > now:
+        return NotClaimed(WhyNot.EARLY, (record.due_at - now).total_seconds())
+    if record.state is State.RETRYING and record.attempt >= record.max_attempts:
+        return NotClaimed(WhyNot.GONE)
+    return BUSY if record.state is State.RUNNING else None
+
+
+def claim_due(record: Record, *, owner: UUID, token: UUID, now: datetime) -> Record:
+    """One that may have come due by now, and that nobody has moved yet."""
+    return claim(
+        record if record.state is State.SCHEDULED else due(record, now=now).record, owner=owner, token=token, now=now
     )
 
 

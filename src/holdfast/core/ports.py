@@ -26,6 +26,8 @@ from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -142,6 +144,10 @@ class Store(Registry, Protocol):
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         """Lease jobs to a registered worker, in the order they should start. Raises WorkerNotFound."""
+        ...
+
+    async def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        """Lease the jobs with these IDs that any claim could have had now. Raises WorkerNotFound."""
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from holdfast.core.checks import (
     require_valid_claim,
+    require_valid_claim_ids,
     require_valid_fire,
     require_valid_fires,
     require_valid_report,
@@ -21,6 +22,8 @@ from holdfast.core.checks import (
 )
 from holdfast.core.commands import (
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     Fire,
     FireAnswer,
     Report,
@@ -47,6 +50,11 @@ async def register(
 async def claim(store: Store, claim: Claim) -> list[ClaimedJob]:
     require_valid_claim(claim)
     return await store.claim(claim)
+
+
+async def claim_ids(store: Store, claim: ClaimIds) -> list[ClaimIdAnswer]:
+    require_valid_claim_ids(claim)
+    return await store.claim_ids(claim)
 
 
 async def settle(store: Store, settlements: Sequence[Settlement]) -> list[SettleAnswer]:

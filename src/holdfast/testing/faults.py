@@ -15,6 +15,8 @@ from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -122,6 +124,9 @@ class FaultyStore:
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         return await self._do("claim", lambda: self._store.claim(claim))
+
+    async def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        return await self._do("claim_ids", lambda: self._store.claim_ids(claim))
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return await self._do("settle", lambda: self._store.settle(settlements))

@@ -4,12 +4,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from holdfast.core.commands import (
+    BUSY,
+    ClaimIds,
     Completed,
     Heartbeat,
     NewJob,
@@ -170,6 +173,23 @@ def submit_of(*jobs: NewJob) -> Submit:
 async def in_time(work: Awaitable[Any]) -> Any:
     async with asyncio.timeout(LONG_SECONDS / 2):
         return await work
+
+
+# claim by ID
+
+
+async def test_a_claim_by_id_leaves_what_somebody_holds_and_takes_the_others(url: str) -> None:
+    async with opened(url) as store:
+        jobs = [new_job(), new_job(), new_job(delay_seconds=0.001), new_job(delay_seconds=0.001)]
+        await submit_jobs(store, *jobs)
+        asked = ClaimIds(
+            owner=await register(store), ids=tuple(job.id for job in jobs), queues=("default",), nonce=uuid4()
+        )
+        async with holding(url, store, jobs[0].id, jobs[2].id):
+            answers = await in_time(store.claim_ids(asked))
+        assert [answer == BUSY for answer in answers] == [True, False, True, False]
+        again = await store.claim_ids(replace(asked, nonce=uuid4()))
+        assert [answer == BUSY for answer in again] == [False, True, False, True]
 
 
 # heartbeat

@@ -1,14 +1,16 @@
 """Everything a store is asked to do, once, with batches of a usual size: for tests that watch the statements."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from holdfast.core.access import NewKey, Scope
-from holdfast.core.commands import Completed, Filter, Fire, Heartbeat, NewJob, Report, Settlement, Tick
+from holdfast.core.commands import ClaimIds, Completed, Filter, Fire, Heartbeat, NewJob, Report, Settlement, Tick
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.job import ClaimedJob, Progress, Timeouts
+from holdfast.core.priority import Priority
 from holdfast.core.states import State
 from holdfast.stores.postgres import PostgresStore
 from holdfast.testing import ManualClock
@@ -33,11 +35,15 @@ QUEUE = "workload"
 async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     worker = await register(store)
     await submit_everything(store)
+    ids = [uuid4(), *await submit_some(store)]
     jobs = await claim(store, worker, queues=(QUEUE,), limit=BATCH)
     await store.claim(new_claim(worker, queues=(QUEUE,), limit=BATCH, types=("example",)))
     again = new_claim(worker, queues=(QUEUE, "queue-1"), limit=BATCH)
     claimed = await store.claim(again)
     assert await store.claim(new_claim(worker, **{**fields_of(again), "is_repeat": True})) == claimed
+    by_id = ClaimIds(owner=worker, ids=tuple(ids), queues=(QUEUE,), nonce=uuid4(), types=("example",))
+    await store.claim_ids(by_id)
+    await store.claim_ids(replace(by_id, is_repeat=True))
     await store._claims.floors.refresh()
     await hold(store, worker, jobs)
     await settle_everything(store, jobs)
@@ -50,6 +56,12 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
 
 def fields_of(claim: Any) -> dict[str, Any]:
     return {name: getattr(claim, name) for name in ("queues", "limit", "nonce")}
+
+
+async def submit_some(store: PostgresStore) -> list[UUID]:
+    jobs = [new_job(queue=QUEUE, priority=Priority.BULK) for _ in range(BATCH)]
+    await submit_jobs(store, *jobs)
+    return [job.id for job in jobs]
 
 
 async def submit_everything(store: PostgresStore) -> None:

@@ -17,7 +17,7 @@ from holdfast.testing.factories import new_job, read_all
 
 PACKAGE = Path(holdfast.__file__).parent
 TOLD = frozenset(
-    {"submit", "claim", "settle", "report", "register", "tick", "fire"}
+    {"submit", "claim", "claim_ids", "settle", "report", "register", "tick", "fire"}
     | {"cancel", "replay", "replay_where", "pause", "resume"}
     | {"read", "read_page", "read_attempts", "read_upstream", "add_key", "find_key", "revoke_key"}
 )

@@ -8,9 +8,12 @@ from uuid import UUID
 from holdfast.core import decisions, limits
 from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
+    BUSY,
     EQUAL,
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -48,6 +51,7 @@ from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
 from holdfast.stores.verbs.cancel import cancel
 from holdfast.stores.verbs.change import propagate
+from holdfast.stores.verbs.claim import claim_ids
 from holdfast.stores.verbs.fire import fire
 from holdfast.stores.verbs.lease import extend, hand_back_unknown, report
 from holdfast.stores.verbs.replay import replay
@@ -104,15 +108,10 @@ class MemoryStore:
         return self._run(lambda tx: self._claim(tx, claim))
 
     async def _claim(self, tx: MemoryTransaction, claim: Claim) -> list[ClaimedJob]:
-        worker = self._tables.workers.get(claim.owner)
-        if worker is None or worker.is_lost:
-            raise WorkerNotFound(claim.owner)
+        self._require_worker(claim.owner)
         tokens = lease_tokens(claim.nonce, claim.limit)
-        if claim.is_repeat:
-            by_token = {record.token: record for record in tx.leases_of(claim.owner)}
-            given = [by_token[token] for token in tokens if token in by_token]
-            if given:
-                return [self._claimed(record) for record in given]
+        if claim.is_repeat and (given := self._given(tx, claim.owner, tokens)):
+            return [self._claimed(record) for record in given]
         leased = []
         claimable = self._claimable(claim, tx.now)
         token_of = dict(zip(sorted(record.seq for record in claimable), tokens, strict=False))
@@ -122,6 +121,27 @@ class MemoryStore:
             await tx.write([Change(record, running)])
             leased.append(running)
         return [self._claimed(record) for record in leased]
+
+    async def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        return self._run(lambda tx: self._claim_ids(tx, claim))
+
+    async def _claim_ids(self, tx: MemoryTransaction, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        self._require_worker(claim.owner)
+        tokens = lease_tokens(claim.nonce, len(claim.ids))
+        if claim.is_repeat and (given := self._given(tx, claim.owner, tokens)):
+            again = {record.id: self._claimed(record) for record in given}
+            return [again.get(job_id, BUSY) for job_id in claim.ids]
+        left = await claim_ids(tx, claim, paused=self._tables.paused)
+        return [left.get(job_id) or self._claimed_by_id(job_id) for job_id in claim.ids]
+
+    def _require_worker(self, worker_id: UUID) -> None:
+        worker = self._tables.workers.get(worker_id)
+        if worker is None or worker.is_lost:
+            raise WorkerNotFound(worker_id)
+
+    def _given(self, tx: MemoryTransaction, owner: UUID, tokens: Sequence[UUID]) -> list[Record]:
+        by_token = {record.token: record for record in tx.leases_of(owner)}
+        return [by_token[token] for token in tokens if token in by_token]
 
     def _claimable(self, claim: Claim, now: datetime) -> list[Record]:
         """In claim order, up to the first job that must be claimed alone."""
@@ -137,6 +157,9 @@ class MemoryStore:
         found.sort(key=lambda record: (queues[record.queue], record.priority, places[record.seq]))
         alone = next((n for n, record in enumerate(found[: claim.limit]) if record.is_fragile), claim.limit)
         return found[: min(claim.limit, max(1, alone))]
+
+    def _claimed_by_id(self, job_id: UUID) -> ClaimedJob:
+        return self._claimed(self._tables.records[self._tables.seqs[job_id]])
 
     def _claimed(self, record: Record) -> ClaimedJob:
         job = self._tables.jobs[record.seq]

@@ -13,6 +13,8 @@ from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -118,6 +120,9 @@ class PostgresStore:
 
     async def claim(self, claim: Claim) -> list[ClaimedJob]:
         return await self._claims.claim(claim)
+
+    async def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        return await self._claims.claim_ids(claim)
 
     # settle
 

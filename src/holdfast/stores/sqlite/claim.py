@@ -23,7 +23,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core.bursts import uncollected
-from holdfast.core.commands import Claim, lease_tokens
+from holdfast.core.commands import BUSY, Claim, ClaimIds, NotClaimed, lease_tokens
 from holdfast.core.errors import WorkerNotFound
 from holdfast.core.ids import uuid_of
 from holdfast.core.job import ClaimedJob, Lease, from_columns
@@ -32,6 +32,8 @@ from holdfast.core.states import State
 from holdfast.stores.sqlite.cursors import FROM_START, ClaimCursors, LaneName
 from holdfast.stores.sqlite.rows import PRIORITIES, duration_microseconds, from_microseconds, json_array
 from holdfast.stores.sqlite.transaction import SQLiteTransaction
+from holdfast.stores.transaction import run_now
+from holdfast.stores.verbs import claim as verbs
 
 FEW_QUEUES: Final = 16
 """Above this number, a claim first asks which queues have jobs at all."""
@@ -80,7 +82,7 @@ class Answer:
 
 def claim(tx: SQLiteTransaction, claim: Claim, cursors: ClaimCursors) -> Answer:
     paused = _require_worker(tx, claim.owner)
-    if claim.is_repeat and (again := _again(tx, claim)):
+    if claim.is_repeat and (again := _again(tx, claim.owner, lease_tokens(claim.nonce, claim.limit))):
         return Answer(again)
     queues = [queue for queue in _queues(tx, claim) if queue not in paused]
     answer = _find(tx, claim, queues, cursors)
@@ -89,6 +91,16 @@ def claim(tx: SQLiteTransaction, claim: Claim, cursors: ClaimCursors) -> Answer:
     if claim.types is not None:
         _note_passed(tx, claim, queues, answer)
     return answer
+
+
+def claim_ids(tx: SQLiteTransaction, claim: ClaimIds) -> tuple[list[Leased], dict[UUID, NotClaimed]]:
+    """The verb's way, which takes a few statements more: what was leased is found by its tokens."""
+    paused = _require_worker(tx, claim.owner)
+    tokens = lease_tokens(claim.nonce, len(claim.ids))
+    if claim.is_repeat and (again := _again(tx, claim.owner, tokens)):
+        return again, dict.fromkeys(claim.ids, BUSY)
+    left = run_now(verbs.claim_ids(tx, claim, paused=paused))
+    return _again(tx, claim.owner, tokens) if len(left) < len(claim.ids) else [], left
 
 
 def _require_worker(tx: SQLiteTransaction, worker: UUID) -> set[str]:
@@ -191,12 +203,11 @@ def _seq(job: list[Any]) -> int:
     return job[SEQ]  # type: ignore[no-any-return]
 
 
-def _again(tx: SQLiteTransaction, claim: Claim) -> list[Leased]:
+def _again(tx: SQLiteTransaction, owner: UUID, tokens: Sequence[UUID]) -> list[Leased]:
     """One by one, in the order of their tokens."""
-    tokens = [token.bytes for token in lease_tokens(claim.nonce, claim.limit)]
     again = []
     for queue, facts, job_id, payload in tx.rows_of_bytes(
-        "claim.again", tokens, claim.owner.bytes, INLINE_PAYLOAD_BYTES
+        "claim.again", [token.bytes for token in tokens], owner.bytes, INLINE_PAYLOAD_BYTES
     ):
         job = json.loads(facts)
         job[TOKEN] = UUID(hex=job[TOKEN])

@@ -19,6 +19,8 @@ from holdfast.core.access import ApiKey, NewKey, StoredKey
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -52,6 +54,7 @@ from holdfast.stores.sqlite import heartbeat as workers
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Answer as ClaimAnswer
 from holdfast.stores.sqlite.claim import claim as lease_jobs
+from holdfast.stores.sqlite.claim import claim_ids as lease_ids
 from holdfast.stores.sqlite.claim import claimed
 from holdfast.stores.sqlite.connection import Synchronous, connect, require_durability, require_file, require_supported
 from holdfast.stores.sqlite.cursors import ClaimCursors
@@ -201,6 +204,12 @@ class SQLiteStore:
         answer = await self._require_open().writer.run(work, may_be_forgotten=True)
         self._cursors.advance(answer.passed)
         return claimed(answer.leased, claim.owner)
+
+    async def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        writer = self._require_open().writer
+        leased, left = await writer.run(lambda tx: lease_ids(tx, claim), may_be_forgotten=True)
+        jobs = {job.id: job for job in claimed(leased, claim.owner)}
+        return [jobs.get(job_id) or left[job_id] for job_id in claim.ids]
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return await self._write(lambda tx: settle_all(tx, settlements))

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.commands import (
+    BUSY,
     Claim,
+    ClaimIds,
     Completed,
     ExtendAnswer,
     Extended,
@@ -15,6 +17,7 @@ from holdfast.core.commands import (
     Heartbeat,
     HeartbeatAnswer,
     NewJob,
+    NotClaimed,
     Report,
     ReportAnswer,
     SettleAnswer,
@@ -22,6 +25,7 @@ from holdfast.core.commands import (
     Settlement,
     Stopped,
     Submit,
+    WhyNot,
     lease_tokens,
 )
 from holdfast.core.dependencies import DependencyKind
@@ -37,7 +41,7 @@ from holdfast.core.errors import (
 from holdfast.core.failures import Category
 from holdfast.core.job import Lease
 from holdfast.core.states import State
-from holdfast.testing.model.moves import CANCELLED, end, hand_back, postpone, spend, tell_dependents
+from holdfast.testing.model.moves import CANCELLED, end, hand_back, postpone, schedule, spend, tell_dependents
 from holdfast.testing.model.submits import accept
 from holdfast.testing.model.world import ModelJob, ModelWorker, Wait, World
 
@@ -79,6 +83,39 @@ def _alone_if_fragile(jobs: list[ModelJob]) -> list[ModelJob]:
         return jobs[:1]
     before = [n for n, job in enumerate(jobs) if job.is_fragile]
     return jobs[: before[0]] if before else jobs
+
+
+def claim_ids(world: World, claim: ClaimIds) -> list[ModelJob | NotClaimed]:
+    worker = world.workers.get(claim.owner)
+    if worker is None or worker.is_lost:
+        raise WorkerNotFound(claim.owner)
+    tokens = lease_tokens(claim.nonce, len(claim.ids))
+    given = {job.id: job for job in world.leases_of(claim.owner) if job.token in tokens}
+    if claim.is_repeat and given:
+        return [given.get(job_id, BUSY) for job_id in claim.ids]
+    answers = {job_id: _look(world, world.jobs.get(job_id), claim) for job_id in claim.ids}
+    free = [answer for answer in answers.values() if isinstance(answer, ModelJob)]
+    taken = _alone_if_fragile(free)
+    for job, token in zip(sorted(taken, key=lambda job: job.seq), tokens, strict=False):
+        if job.due_at is not None:
+            schedule(world, job)
+        _lease(world, job, claim.owner, token)
+    return [BUSY if answer in free and answer not in taken else answer for answer in answers.values()]
+
+
+def _look(world: World, job: ModelJob | None, claim: ClaimIds) -> ModelJob | NotClaimed:
+    """The job, if it could be claimed now; or why not."""
+    if job is None or job.state.is_terminal or job.state is State.PENDING or job.lifetime_ends_at <= world.now:
+        return NotClaimed(WhyNot.GONE)
+    if job.given.queue not in claim.queues or (claim.types is not None and job.given.type not in claim.types):
+        return NotClaimed(WhyNot.FOREIGN)
+    if job.given.queue in world.paused:
+        return NotClaimed(WhyNot.PAUSED)
+    if job.due_at is not None and job.due_at > world.now:
+        return NotClaimed(WhyNot.EARLY, (job.due_at - world.now).total_seconds())
+    if job.state is State.RUNNING or world.is_held(job):
+        return BUSY
+    return job
 
 
 def _lease(world: World, job: ModelJob, owner: UUID, token: UUID) -> None:

@@ -6,6 +6,8 @@ from uuid import UUID
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
+    ClaimIdAnswer,
+    ClaimIds,
     CronState,
     ExtendAnswer,
     Filter,
@@ -50,6 +52,10 @@ class Model:
 
     def claim(self, claim: Claim, *, unseen: Collection[UUID] = ()) -> list[ClaimedJob]:
         return [reads.claimed(job) for job in leasing.claim(self._now(), claim, unseen=unseen)]
+
+    def claim_ids(self, claim: ClaimIds) -> list[ClaimIdAnswer]:
+        answers = leasing.claim_ids(self._now(), claim)
+        return [reads.claimed(answer) if isinstance(answer, ModelJob) else answer for answer in answers]
 
     def settle(self, settlements: Sequence[Settlement]) -> list[SettleAnswer]:
         return leasing.settle(self._now(), settlements)

@@ -13,6 +13,7 @@ SUBJECTS: Final = (
     "bad_input",
     "cancel",
     "claim",
+    "claim_ids",
     "claim_order",
     "cron",
     "dependencies",

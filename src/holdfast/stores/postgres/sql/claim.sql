@@ -1,5 +1,5 @@
--- claim: a batch of leases ([lease]); the answer that was lost ([again]); where the next claims may start, which a
--- refresh asks now and then beside them ([holders], [floors]).
+-- claim: a batch of leases ([lease]), or those of some IDs ([lease_ids]); the answer that was lost ([again]); where the
+-- next claims may start, which a refresh asks now and then beside them ([holders], [floors]).
 
 -- [lease]
 -- Lease up to $6 jobs, lane by lane in the order given, inside a lane by place.
@@ -116,6 +116,126 @@ SELECT
         FROM unnest($3::text[], $4::smallint[], $5::bigint[])
             WITH ORDINALITY AS lane (queue, priority, after, number)
     ) END AS seen
+FROM settings s
+LEFT JOIN claimed c ON true
+
+-- [lease_ids]
+-- Lease the jobs with these IDs ($3) that a claim could have now, and DELAYED and RETRYING ones whose time has
+-- come. $4: the queues. $5: the types, NULL for all. $6: the nonce without its last four digits, as above.
+-- Guarantees: those of [lease]. A job that must be taken alone comes first among the IDs, or ends the batch before it.
+-- What another transaction has locked or moved since the look is left, as is what stands behind a job taken alone.
+-- Locks: the ready and waiting rows it takes, skipping locked ones. Index: job_id_key, the primary keys.
+WITH settings AS MATERIALIZED (
+    SELECT
+        coalesce($1::timestamptz, clock_timestamp()) AS now,
+        set_config('synchronous_commit', 'off', true) AS commit_mode,
+        EXISTS (SELECT FROM {schema}.worker w WHERE w.id = $2::uuid AND NOT w.is_lost) AS is_known
+),
+-- As decisions.why_not has it; NULL for what can be claimed.
+asked AS MATERIALIZED (
+    SELECT
+        g.number, j.seq, stands.state, stands.due_at,
+        CASE
+            WHEN stands.state IS NULL OR stands.state = 'PENDING' OR stands.lifetime_ends_at <= s.now THEN 'GONE'
+            WHEN j.queue <> ALL ($4::text[]) OR j.type <> ALL ($5::text[]) THEN 'FOREIGN'
+            WHEN (SELECT p.queue FROM {schema}.pause p WHERE p.queue = j.queue) IS NOT NULL THEN 'PAUSED'
+            WHEN stands.due_at > s.now THEN 'EARLY'
+            WHEN stands.state = 'RETRYING' AND stands.attempt >= j.max_attempts THEN 'GONE'
+            WHEN stands.state = 'RUNNING' THEN 'BUSY'
+        END AS why
+    FROM settings s
+    CROSS JOIN unnest($3::uuid[]) WITH ORDINALITY AS g (id, number)
+    LEFT JOIN LATERAL (
+        SELECT j.seq, j.queue, j.type, j.max_attempts FROM {schema}.job j WHERE j.id = g.id OFFSET 0
+    ) j ON true
+    LEFT JOIN LATERAL (
+        SELECT 'SCHEDULED' AS state, NULL::timestamptz AS due_at, r.lifetime_ends_at, r.attempt
+        FROM {schema}.ready r WHERE r.job = j.seq
+        UNION ALL
+        SELECT w.state, w.due_at, w.lifetime_ends_at, w.attempt FROM {schema}.waiting w WHERE w.job = j.seq
+        UNION ALL
+        SELECT 'RUNNING', NULL, r.lifetime_ends_at, r.attempt FROM {schema}.running r WHERE r.job = j.seq
+    ) stands ON true
+    WHERE s.is_known
+),
+free AS MATERIALIZED (
+    SELECT a.number, a.seq, a.state, r.address, r.is_fragile
+    FROM asked a
+    CROSS JOIN LATERAL (
+        SELECT r.ctid AS address, r.is_fragile FROM {schema}.ready r WHERE r.job = a.seq FOR UPDATE SKIP LOCKED
+    ) r
+    WHERE a.why IS NULL AND a.state = 'SCHEDULED'
+    UNION ALL
+    SELECT a.number, a.seq, a.state, w.address, w.is_fragile
+    FROM asked a
+    CROSS JOIN LATERAL (
+        SELECT w.ctid AS address, w.is_fragile
+        FROM {schema}.waiting w
+        WHERE w.job = a.seq AND w.due_at <= (SELECT s.now FROM settings s)
+        FOR UPDATE SKIP LOCKED
+    ) w
+    WHERE a.why IS NULL AND a.state <> 'SCHEDULED'
+),
+-- All of them, or those before the first that must be taken alone.
+chosen AS MATERIALIZED (
+    SELECT f.seq, f.state, f.address
+    FROM free f
+    CROSS JOIN (SELECT min(number) AS first, min(number) FILTER (WHERE is_fragile) AS first_fragile FROM free) p
+    WHERE f.number = p.first OR p.first_fragile IS NULL OR f.number < p.first_fragile
+),
+from_ready AS (
+    DELETE FROM {schema}.ready r
+    WHERE r.ctid = ANY (ARRAY(SELECT c.address FROM chosen c WHERE c.state = 'SCHEDULED'))
+    RETURNING r.job, 'SCHEDULED' AS state, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
+        r.scheduled_at, r.started_at, r.lifetime_ends_at, r.last_token
+),
+from_waiting AS (
+    DELETE FROM {schema}.waiting w
+    WHERE w.ctid = ANY (ARRAY(SELECT c.address FROM chosen c WHERE c.state <> 'SCHEDULED'))
+    RETURNING w.job, w.state, w.version, w.attempt, w.replays, w.is_fragile, w.has_dependents,
+        NULL::timestamptz, w.started_at, w.lifetime_ends_at, w.last_token
+),
+claimed AS MATERIALIZED (
+    SELECT
+        t.job, j.queue, j.priority, t.state, t.version + 1 AS version, t.attempt + 1 AS attempt, t.replays,
+        t.is_fragile, t.has_dependents, coalesce(t.scheduled_at, s.now) AS scheduled_at,
+        t.started_at IS NOT NULL AS was_started, t.lifetime_ends_at, t.last_token,
+        ($6::text || lpad(to_hex(width_bucket(t.job, (SELECT array_agg(c.seq ORDER BY c.seq) FROM chosen c)) - 1), 4, '0'))::uuid AS token,
+        s.now AS started_at,
+        least(s.now + make_interval(secs => j.visibility_seconds), t.lifetime_ends_at) AS expires_at,
+        j.id, j.type, j.payload, j.is_json, j.max_attempts, j.created_at, j.depth, j.options, j.visibility_seconds
+    FROM (SELECT * FROM from_ready UNION ALL SELECT * FROM from_waiting) t
+    CROSS JOIN settings s
+    CROSS JOIN LATERAL (SELECT * FROM {schema}.job j WHERE j.seq = t.job OFFSET 0) j
+),
+leased AS (
+    INSERT INTO {schema}.running (
+        job, token, owner, version, attempt, replays, is_fragile, has_dependents, queue,
+        scheduled_at, started_at, expires_at, lifetime_ends_at, visibility_seconds, last_token
+    )
+    SELECT
+        job, token, $2, version, attempt, replays, is_fragile, has_dependents, queue,
+        scheduled_at, started_at, expires_at, lifetime_ends_at, visibility_seconds, last_token
+    FROM claimed
+),
+counted AS (
+    INSERT INTO {schema}.tally (queue, state, delta)
+    SELECT c.queue, v.state, v.sign * c.jobs
+    FROM (SELECT queue, state, count(*) AS jobs FROM claimed GROUP BY queue, state) c
+    CROSS JOIN LATERAL (VALUES (c.state, -1), ('RUNNING', 1)) AS v (state, sign)
+)
+SELECT
+    s.is_known, s.now, c.job, c.queue, c.priority, c.version, c.attempt, c.token, c.last_token, c.started_at, c.expires_at,
+    c.visibility_seconds, c.id, c.type, c.payload, c.is_json, c.max_attempts, c.created_at, c.options,
+    c.depth > 0 AND (SELECT e.child FROM {schema}.edge e WHERE e.child = c.job LIMIT 1) IS NOT NULL AS has_dependencies,
+    CASE WHEN c.was_started OR c.version > 1
+        THEN (SELECT note.checkpoint FROM {schema}.note WHERE note.job = c.job) END AS checkpoint,
+    c.is_fragile,
+    -- Of all that were asked for, in one row.
+    CASE WHEN c.job IS NULL OR c.job = (SELECT min(f.job) FROM claimed f)
+        THEN ARRAY(SELECT a.why FROM asked a ORDER BY a.number) END AS whys,
+    CASE WHEN c.job IS NULL OR c.job = (SELECT min(f.job) FROM claimed f)
+        THEN ARRAY(SELECT a.due_at FROM asked a ORDER BY a.number) END AS due_ats
 FROM settings s
 LEFT JOIN claimed c ON true
 
