@@ -10,6 +10,7 @@ from holdfast.core.access import NewKey, Scope
 from holdfast.core.commands import ClaimIds, Completed, Filter, Fire, Heartbeat, NewJob, Report, Settlement, Tick
 from holdfast.core.dependencies import DependencyKind
 from holdfast.core.job import ClaimedJob, Progress, Timeouts
+from holdfast.core.ports import Store
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
 from holdfast.stores.postgres import PostgresStore
@@ -32,7 +33,7 @@ BATCH = 200
 QUEUE = "workload"
 
 
-async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
+async def use_every_verb(store: Store, clock: ManualClock) -> None:
     worker = await register(store)
     await submit_everything(store)
     ids = [uuid4(), *await submit_some(store)]
@@ -44,7 +45,8 @@ async def use_every_verb(store: PostgresStore, clock: ManualClock) -> None:
     by_id = ClaimIds(owner=worker, ids=tuple(ids), queues=(QUEUE,), nonce=uuid4(), types=("example",))
     await store.claim_ids(by_id)
     await store.claim_ids(replace(by_id, is_repeat=True))
-    await store._claims.floors.refresh()
+    if isinstance(store, PostgresStore):
+        await store._claims.floors.refresh()
     await hold(store, worker, jobs)
     await settle_everything(store, jobs)
     await manage(store, claimed)
@@ -58,13 +60,13 @@ def fields_of(claim: Any) -> dict[str, Any]:
     return {name: getattr(claim, name) for name in ("queues", "limit", "nonce")}
 
 
-async def submit_some(store: PostgresStore) -> list[UUID]:
+async def submit_some(store: Store) -> list[UUID]:
     jobs = [new_job(queue=QUEUE, priority=Priority.BULK) for _ in range(BATCH)]
     await submit_jobs(store, *jobs)
     return [job.id for job in jobs]
 
 
-async def submit_everything(store: PostgresStore) -> None:
+async def submit_everything(store: Store) -> None:
     await submit_jobs(store, new_job(queue=QUEUE))
     await submit_jobs(store, *(new_job(queue=QUEUE) for _ in range(4 * BATCH)))
     await submit_jobs(store, *(new_job(queue=QUEUE, delay_seconds=5.0) for _ in range(BATCH)))
@@ -81,7 +83,7 @@ async def submit_everything(store: PostgresStore) -> None:
     await submit_jobs(store, *(new_job(queue="expiring", timeouts=expiring) for _ in range(BATCH)))
 
 
-async def hold(store: PostgresStore, worker: Any, jobs: Sequence[ClaimedJob]) -> None:
+async def hold(store: Store, worker: Any, jobs: Sequence[ClaimedJob]) -> None:
     leases = tuple(job.lease for job in jobs)
     await store.extend(leases)
     await store.report([Report(lease=lease, progress=Progress(percent=1.0), checkpoint=b"c") for lease in leases])
@@ -89,7 +91,7 @@ async def hold(store: PostgresStore, worker: Any, jobs: Sequence[ClaimedJob]) ->
     await store.heartbeat(Heartbeat(worker=worker, held=leases))
 
 
-async def settle_everything(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
+async def settle_everything(store: Store, jobs: Sequence[ClaimedJob]) -> None:
     fifth = len(jobs) // 5
     spawning = Completed(None, (new_job(queue=QUEUE), new_job(queue=QUEUE)))
     outcomes = [COMPLETED] * fifth + [FAIL] * fifth + [RETRY] * fifth + [HANDED_BACK] * fifth + [spawning]
@@ -99,7 +101,7 @@ async def settle_everything(store: PostgresStore, jobs: Sequence[ClaimedJob]) ->
     await store.settle(settlements[:fifth])
 
 
-async def manage(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
+async def manage(store: Store, jobs: Sequence[ClaimedJob]) -> None:
     worker = await register(store)
     parents = await claim(store, worker, queues=(QUEUE,), limit=4 * BATCH)
     await store.settle([Settlement(lease=job.lease, outcome=FAIL) for job in parents])
@@ -117,7 +119,7 @@ async def manage(store: PostgresStore, jobs: Sequence[ClaimedJob]) -> None:
     await store.read_place(ids[-1])
 
 
-async def fire_slots(store: PostgresStore, clock: ManualClock) -> None:
+async def fire_slots(store: Store, clock: ManualClock) -> None:
     names = [f"cron-{n}" for n in range(10)]
     for _ in range(2):
         now = clock.now()
@@ -127,7 +129,7 @@ async def fire_slots(store: PostgresStore, clock: ManualClock) -> None:
     await store.read_cron()
 
 
-async def use_keys(store: PostgresStore) -> None:
+async def use_keys(store: Store) -> None:
     """But their list, which is read whole."""
     new = NewKey(id=uuid4(), name="ci", scopes=frozenset({Scope.SUBMIT}), digest=bytes(32), expires_in_seconds=60.0)
     for _ in range(2):
@@ -136,14 +138,14 @@ async def use_keys(store: PostgresStore) -> None:
         await store.revoke_key(new.id)
 
 
-async def read_lists(store: PostgresStore) -> None:
+async def read_lists(store: Store) -> None:
     """Lists look at up to a budget of jobs, however few they show."""
     await store.replay_where(Filter(queue=QUEUE), limit=BATCH)
     for where in (Filter(), Filter(tag=("a", "b")), *(Filter(states=frozenset({state})) for state in State)):
         await store.read_page(where, limit=BATCH)
 
 
-async def let_time_pass(store: PostgresStore, clock: ManualClock) -> None:
+async def let_time_pass(store: Store, clock: ManualClock) -> None:
     silent = await register(store)
     await claim(store, silent, queues=("expiring",), limit=BATCH // 2)
     beside: Any = SimpleNamespace(store=store, clock=clock)

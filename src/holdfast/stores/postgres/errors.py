@@ -11,6 +11,7 @@ from typing import Final
 from holdfast.core.errors import ConfigError, HoldfastError, SchemaMissing, Unavailable, UsageError
 
 MEANINGS: Final[dict[str, tuple[type[HoldfastError], str]]] = {
+    "0A000": (Unavailable, "the tables were upgraded since this statement was prepared; repeat the call"),
     "08": (Unavailable, "the connection to PostgreSQL was lost; repeat the call"),
     "23505": (Unavailable, "a simultaneous repeat was first; repeat the call"),
     "25006": (Unavailable, "PostgreSQL is read-only here (a standby, or a failover in progress); repeat the call"),
@@ -33,8 +34,10 @@ UNIQUE_VIOLATION: Final = "23505"
 READ_ONLY: Final = "25006"
 LOCK_NOT_AVAILABLE: Final = "55P03"
 DEADLOCK: Final = "40P01"
-RETRIED: Final = ("40001", DEADLOCK, UNIQUE_VIOLATION)
-"""Serialisation failure, deadlock, and the unique key that a simultaneous repeat has just taken: run it again."""
+STALE_PLAN: Final = "0A000"
+"""A table has another column than when the statement was prepared. By then the driver has forgotten it."""
+RETRIED: Final = ("40001", DEADLOCK, UNIQUE_VIOLATION, STALE_PLAN)
+"""Serialisation failure, deadlock, a unique key that a simultaneous repeat has just taken, a migration: run again."""
 
 # Without a code an error is the driver's own. asyncpg's all come from the connection; psycopg has others.
 CONNECTION_ERRORS: Final = frozenset({"psycopg.OperationalError", "psycopg.InterfaceError"})
