@@ -11,7 +11,7 @@ from holdfast.core.states import REPLAYABLE, TERMINAL, WAITING, State
 from holdfast.stores.sqlite import SQLiteStore
 from holdfast.stores.sqlite.page import Search, _candidates
 from holdfast.stores.sqlite.statements import SQL, fill, sql_files
-from holdfast.stores.sqlite.transaction import _TABLES
+from holdfast.stores.sqlite.write import _TABLES
 from holdfast.testing.factories import submit_one
 
 SMALL = {

@@ -34,6 +34,19 @@ ONLY_POSTGRES: Final = {
     "presence": "SQLite's workers prove their presence by a lock on a file",
 }
 
+OWN_MODULES: Final = {
+    "postgres": {
+        *("database", "pool", "hosts", "connections"),  # a server, and how it is reached
+        *("locks", "telling", "marks", "floors", "sweeps"),  # others at work in the same rows, and dead ones
+        *("migrate", "steps", "version"),
+    },
+    "sqlite": {
+        *("connection", "files", "changes", "standstill"),  # a file, and what other processes do to it
+        *("lane", "writer", "reader", "threads", "caller"),  # a connection belongs to one thread
+        *("schema",),
+    },
+}
+
 FILLED_LATER: Final = {
     "postgres": {"candidates", "check", "examples", "parts", "state", "tally_wrong"},
     "sqlite": {"candidates", "check", "examples", "marks", "state"},
@@ -84,6 +97,12 @@ def test_both_stores_have_the_same_files() -> None:
     found = {store: {file.stem for file in (FOLDERS[store] / "sql").glob("*.sql")} for store in STORES}
     assert found["postgres"] - found["sqlite"] == set(ONLY_POSTGRES)
     assert found["sqlite"] <= found["postgres"]
+
+
+def test_both_stores_have_the_same_modules_but_for_what_one_database_needs() -> None:
+    found = {store: {module.removesuffix(".py") for module in strings(store)} for store in STORES}
+    assert found["postgres"] - found["sqlite"] == OWN_MODULES["postgres"]
+    assert found["sqlite"] - found["postgres"] == OWN_MODULES["sqlite"]
 
 
 @pytest.mark.parametrize("store", STORES)

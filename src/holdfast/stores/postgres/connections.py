@@ -7,13 +7,18 @@ asyncpg (``$1``); for psycopg they are rewritten once.
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.core.errors import UsageError
 from holdfast.stores.postgres.rows import Row
-from holdfast.stores.postgres.transaction import Executor
 
 SUPPORTED = "an asyncpg, psycopg or SQLAlchemy (asyncpg or psycopg) connection, or a SQLAlchemy session"
+
+
+class Executor(Protocol):
+    """A connection in a transaction, of whichever driver."""
+
+    async def fetch(self, sql: str, *arguments: Any) -> Sequence[Row]: ...
 
 
 class AsyncpgExecutor:

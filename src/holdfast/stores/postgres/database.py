@@ -15,7 +15,7 @@ import asyncpg
 from holdfast.core.errors import HoldfastError, SchemaMissing, Unavailable
 from holdfast.core.ports import Clock, News
 from holdfast.stores.postgres import version
-from holdfast.stores.postgres.connections import AsyncpgExecutor
+from holdfast.stores.postgres.connections import AsyncpgExecutor, Executor
 from holdfast.stores.postgres.errors import RETRIED, sqlstate_of, translate
 from holdfast.stores.postgres.hosts import CONNECT_SECONDS, Hosts
 from holdfast.stores.postgres.locks import TELLING_BRIEFLY, Held, Waiting
@@ -24,7 +24,7 @@ from holdfast.stores.postgres.rows import Row
 from holdfast.stores.postgres.statements import MAX_IDENTIFIER_CHARACTERS, Statements
 from holdfast.stores.postgres.sweeps import Sweeps
 from holdfast.stores.postgres.telling import Retelling
-from holdfast.stores.postgres.transaction import Executor, PostgresTransaction
+from holdfast.stores.postgres.transaction import PostgresTransaction
 from holdfast.stores.postgres.wake import Listener, Notifier, payloads_of
 from holdfast.stores.verbs.change import MARKS_A_CALL, next_step, tell
 from holdfast.stores.wakeup import Wakeups

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from holdfast.core.commands import EQUAL, Filter
 from holdfast.core.states import WAITING, State
+from holdfast.stores.postgres.connections import Executor
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.transaction import Executor
 
 _ABOVE_ALL: Final = 2**63 - 1
 

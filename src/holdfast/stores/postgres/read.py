@@ -11,10 +11,10 @@ from holdfast.core.commands import CronState, Page, Place, QueueStats, WorkerInf
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.job import Attempt, Job, Upstream
 from holdfast.core.states import State
+from holdfast.stores.postgres.connections import Executor
 from holdfast.stores.postgres.page import Search
 from holdfast.stores.postgres.rows import Row, attempt_from, job_from, slot_from
 from holdfast.stores.postgres.statements import Statements
-from holdfast.stores.postgres.transaction import Executor
 
 
 class Reader:

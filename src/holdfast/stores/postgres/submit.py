@@ -14,12 +14,12 @@ from holdfast.core import limits
 from holdfast.core.batches import JobsInParts, are_plain, ids_of, queues_of
 from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.stores.postgres.connections import executor_of
+from holdfast.stores.postgres.connections import Executor, executor_of
 from holdfast.stores.postgres.database import TRIES, Database
 from holdfast.stores.postgres.errors import UNIQUE_VIOLATION, sqlstate_of, translated
 from holdfast.stores.postgres.locks import Held, Waiting, names_of_jobs
 from holdfast.stores.postgres.rows import one_row, plain_insert
-from holdfast.stores.postgres.transaction import Executor, PostgresTransaction
+from holdfast.stores.postgres.transaction import PostgresTransaction
 from holdfast.stores.verbs.submit import submit as submit_by_verb
 
 

@@ -21,8 +21,7 @@ from holdfast.stores.sqlite.rows import (
     slot_from,
     worker_from,
 )
-from holdfast.stores.sqlite.statements import execute
-from holdfast.stores.sqlite.transaction import rows_of_bytes
+from holdfast.stores.sqlite.statements import execute, rows_of_bytes
 
 
 def read(cursor: Cursor, ids: Sequence[UUID]) -> list[Job | None]:

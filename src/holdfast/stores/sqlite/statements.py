@@ -5,7 +5,7 @@ stay together in the file that has the verb's name.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Final
@@ -13,6 +13,8 @@ from typing import Any, Final
 from holdfast.core.priority import Priority
 from holdfast.stores import statements
 
+VALUES_A_STATEMENT: Final = 256
+"""In lists of bytes, which are bound one by one."""
 _NUMBERS: Final = tuple(map(str, range(1, 1001)))
 FIRST_PLACE: Final = 6
 """The parameter of ``claim.find`` that is the place after which to start in the first priority."""
@@ -60,3 +62,16 @@ def bound(sql: str, values: Sequence[Any]) -> Sequence[Any] | Mapping[str, Any]:
 def execute(cursor: sqlite3.Cursor, name: str, *values: Any) -> sqlite3.Cursor:
     sql = SQL[name]
     return cursor.execute(sql, bound(sql, values))
+
+
+def rows_of_bytes(cursor: sqlite3.Cursor, name: str, values: Collection[bytes], *first: Any) -> list[tuple[Any, ...]]:
+    """A statement with a list of bytes, in as many steps as its bound needs."""
+    rest = list(values)
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(rest), VALUES_A_STATEMENT):
+        part = rest[start : start + VALUES_A_STATEMENT]
+        # Padded to a power of two, so that few texts are ever prepared.
+        size = 1 << (len(part) - 1).bit_length()
+        sql = with_marks(name, size, after=len(first))
+        found += cursor.execute(sql, bound(sql, [*first, *part, *[None] * (size - len(part))]))
+    return found

@@ -30,9 +30,11 @@ from holdfast.core.ports import Clock, Standstill
 from holdfast.stores.sqlite.connection import LOG_BYTES, SHORTEST_SLEEP_SECONDS, Synchronous, begin
 from holdfast.stores.sqlite.files import OpenFiles
 from holdfast.stores.sqlite.lane import Lane, Operation, fail
+from holdfast.stores.sqlite.lock import Sweeps, Tally
 from holdfast.stores.sqlite.rows import to_microseconds
 from holdfast.stores.sqlite.standstill import Watchman
-from holdfast.stores.sqlite.transaction import SQLiteTransaction, Sweeps, Tally, write_tally
+from holdfast.stores.sqlite.transaction import SQLiteTransaction
+from holdfast.stores.sqlite.write import write_tally
 
 Wake = Callable[[set[str]], None]
 CHECKPOINT_STEP_BYTES: Final = LOG_BYTES // 4
