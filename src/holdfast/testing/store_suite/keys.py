@@ -196,7 +196,7 @@ BAD_KEYS: Final = [
     BadKey("line break in the name", {"name": "a\nb"}, "name", "line break"),
     BadKey("no scopes", {"scopes": frozenset()}, "scopes", "read, submit, manage, admin"),
     BadKey("scope that is none", {"scopes": frozenset({"root"})}, "scopes", "read, submit, manage, admin"),
-    BadKey("scope as text", {"scopes": frozenset({"read"})}, "scopes", "no Scope"),
+    BadKey("scope as text", {"scopes": frozenset({"read"})}, "scopes", "not a Scope"),
     BadKey("scopes of the wrong type", {"scopes": [Scope.READ]}, "scopes", "frozenset"),
     BadKey("digest too short", {"digest": b"abc"}, "digest", "32 bytes"),
     BadKey("digest of the wrong type", {"digest": "a" * 32}, "digest", "32 bytes"),
