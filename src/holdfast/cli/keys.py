@@ -163,7 +163,7 @@ def _key_id(text: str) -> UUID:
 
 async def show(arguments: argparse.Namespace) -> int:
     async with open_engine(arguments) as engine:
-        keys = await engine.keys.list()
+        keys = await engine.api_keys.list()
     now = datetime.now(UTC)
     if arguments.json:
         write_json({"keys": [_data(key, now) for key in keys]})
@@ -176,7 +176,9 @@ async def show(arguments: argparse.Namespace) -> int:
 
 async def create(arguments: argparse.Namespace) -> int:
     async with open_engine(arguments) as engine:
-        created = await engine.keys.create(arguments.name, scopes=arguments.scope, expires_in_seconds=arguments.expires)
+        created = await engine.api_keys.create(
+            arguments.name, scopes=arguments.scope, expires_in_seconds=arguments.expires
+        )
     key = created.key
     if arguments.json:
         write_json({**_data(key, key.created_at), "secret": created.secret})
@@ -193,7 +195,7 @@ async def check(arguments: argparse.Namespace) -> int:
     secret = _read_secret()
     async with open_engine(arguments) as engine:
         try:
-            key = await engine.keys.check(secret, arguments.scope)
+            key = await engine.api_keys.check(secret, arguments.scope)
         except AccessDenied as denied:
             if not arguments.json:
                 raise
@@ -223,7 +225,7 @@ def _read_secret() -> str:
 
 async def revoke(arguments: argparse.Namespace) -> int:
     async with open_engine(arguments) as engine:
-        key = await engine.keys.revoke(arguments.id)
+        key = await engine.api_keys.revoke(arguments.id)
     if arguments.json:
         write_json(_data(key, datetime.now(UTC)))
     else:

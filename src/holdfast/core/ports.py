@@ -63,7 +63,7 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
-class Registry(Protocol):
+class ApiKeys(Protocol):
     """API keys, in the same database as the jobs (ACCESS-1 to ACCESS-4)."""
 
     async def add_key(self, new: NewKey) -> ApiKey:
@@ -102,7 +102,7 @@ class News(Protocol):
         ...
 
 
-class Store(Registry, Protocol):
+class Store(ApiKeys, Protocol):
     @property
     def standstill(self) -> Standstill | None:
         """Set while a write of this store's is kept waiting and it can prove that nobody else's succeeds.

@@ -25,7 +25,7 @@ from holdfast.core.access import (
 )
 from holdfast.core.checks import require_valid_key, require_valid_key_id
 from holdfast.core.errors import Unavailable
-from holdfast.core.ports import Registry
+from holdfast.core.ports import ApiKeys
 
 TRIES: Final = 2
 
@@ -38,8 +38,8 @@ class CreatedKey:
 
 
 class Access:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, keys: ApiKeys) -> None:
+        self._keys = keys
 
     async def create(
         self, name: str, *, scopes: Collection[Scope], expires_in_seconds: float | None = None
@@ -60,7 +60,7 @@ class Access:
         require_valid_key(new)
         for tries_left in reversed(range(TRIES)):
             try:
-                return await self._registry.add_key(new)
+                return await self._keys.add_key(new)
             except Unavailable:
                 if not tries_left:
                     raise
@@ -69,12 +69,12 @@ class Access:
     async def check(self, secret: str, scope: Scope) -> ApiKey:
         """The key that was shown, if it is good for that. Raises AccessDenied: KeyRefused or ScopeMissing."""
         presented = read_secret(secret)
-        return require_access(presented, await self._registry.find_key(presented.key_id), scope=scope)
+        return require_access(presented, await self._keys.find_key(presented.key_id), scope=scope)
 
     async def list(self) -> list[ApiKey]:
-        return await self._registry.read_keys()
+        return await self._keys.read_keys()
 
     async def revoke(self, key_id: UUID) -> ApiKey:
         """For good; repeats are harmless. Raises KeyNotFound."""
         require_valid_key_id(key_id)
-        return await self._registry.revoke_key(key_id)
+        return await self._keys.revoke_key(key_id)

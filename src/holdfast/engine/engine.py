@@ -44,7 +44,7 @@ class Engine:
         payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES,
     ) -> None:
         self._store = store
-        self.keys = Access(store)
+        self.api_keys = Access(store)
         self._payload_limit_bytes = check_limit(payload_limit_bytes)
         self._submitter = Submitter(store, timeout_seconds=submission_seconds)
         self._results = ResultWaiter(store)

@@ -213,7 +213,7 @@ def test_what_is_no_text_is_no_key(url: str) -> None:
     done = subprocess.run(command, input=b"\xff\0" * 5000, capture_output=True, env=environment(), check=False)
     assert (done.returncode, done.stdout) == (NOT_DONE, b"")
     (line,) = done.stderr.splitlines()
-    assert b"no API key" in line
+    assert b"not an API key" in line
 
 
 @pytest.mark.parametrize(

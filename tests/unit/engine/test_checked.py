@@ -50,7 +50,7 @@ def calls() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TOLD:
                 owner = ast.unparse(node.func.value)
-                if owner.rpartition(".")[2].lstrip("_") in ("store", "registry"):
+                if owner.rpartition(".")[2].lstrip("_") in ("store", "keys"):
                     yield place, f"{owner}.{node.func.attr}"
 
 

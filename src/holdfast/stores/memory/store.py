@@ -45,7 +45,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream,
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State
-from holdfast.stores.memory import doctor, keys
+from holdfast.stores.memory import api_keys, doctor
 from holdfast.stores.memory.transaction import MemoryTransaction, Note, Tables, WorkerRow
 from holdfast.stores.transaction import Change, run_now
 from holdfast.stores.verbs import tick as tick_verbs
@@ -360,16 +360,16 @@ class MemoryStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        return keys.add_key(self._tables, new, now=self._clock.now())
+        return api_keys.add_key(self._tables, new, now=self._clock.now())
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        return keys.revoke_key(self._tables, key_id, now=self._clock.now())
+        return api_keys.revoke_key(self._tables, key_id, now=self._clock.now())
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        return keys.find_key(self._tables, key_id, now=self._clock.now())
+        return api_keys.find_key(self._tables, key_id, now=self._clock.now())
 
     async def read_keys(self) -> list[ApiKey]:
-        return keys.read_keys(self._tables)
+        return api_keys.read_keys(self._tables)
 
     # queues and workers
 

@@ -43,8 +43,8 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE
+from holdfast.stores.postgres import api_keys
 from holdfast.stores.postgres import heartbeat as workers
-from holdfast.stores.postgres import keys
 from holdfast.stores.postgres.claim import Claims
 from holdfast.stores.postgres.connections import AsyncpgExecutor
 from holdfast.stores.postgres.database import Database
@@ -211,16 +211,16 @@ class PostgresStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        return await keys.add_key(self._database, new)
+        return await api_keys.add_key(self._database, new)
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        return await keys.revoke_key(self._database, key_id)
+        return await api_keys.revoke_key(self._database, key_id)
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        return await keys.find_key(self._database, key_id)
+        return await api_keys.find_key(self._database, key_id)
 
     async def read_keys(self) -> list[ApiKey]:
-        return await keys.read_keys(self._database)
+        return await api_keys.read_keys(self._database)
 
     # reads
 

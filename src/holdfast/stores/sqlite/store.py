@@ -49,7 +49,7 @@ from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Upstream
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock, Standstill
 from holdfast.core.states import REPLAYABLE
-from holdfast.stores.sqlite import doctor, keys, read
+from holdfast.stores.sqlite import api_keys, doctor, read
 from holdfast.stores.sqlite import heartbeat as workers
 from holdfast.stores.sqlite.caller import submit_in
 from holdfast.stores.sqlite.claim import Answer as ClaimAnswer
@@ -285,16 +285,16 @@ class SQLiteStore:
     # API keys
 
     async def add_key(self, new: NewKey) -> ApiKey:
-        return await self._write(lambda tx: keys.add_key(tx, new))
+        return await self._write(lambda tx: api_keys.add_key(tx, new))
 
     async def revoke_key(self, key_id: UUID) -> ApiKey:
-        return await self._write(lambda tx: keys.revoke_key(tx, key_id))
+        return await self._write(lambda tx: api_keys.revoke_key(tx, key_id))
 
     async def find_key(self, key_id: UUID) -> StoredKey | None:
-        return await self._read(lambda cursor: keys.find_key(cursor, key_id, now=time_of(self._clock)))
+        return await self._read(lambda cursor: api_keys.find_key(cursor, key_id, now=time_of(self._clock)))
 
     async def read_keys(self) -> list[ApiKey]:
-        return await self._read(keys.read_keys)
+        return await self._read(api_keys.read_keys)
 
     # queues and workers
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 SUBJECTS: Final = (
+    "api_keys",
     "bad_input",
     "cancel",
     "claim",
@@ -22,7 +23,6 @@ SUBJECTS: Final = (
     "faults",
     "fields",
     "idempotency",
-    "keys",
     "liveness",
     "place",
     "queues",

@@ -10,7 +10,7 @@ from holdfast.stores.postgres.rows import Row
 
 async def add_key(database: Database, new: NewKey) -> ApiKey:
     given = (new.id, new.name, sorted(new.scopes), new.digest, new.expires_in_seconds)
-    (row,) = await database.fetch(database.sql["keys.add"], database.now, *given)
+    (row,) = await database.fetch(database.sql["api_keys.add"], database.now, *given)
     # Ours, or that of an earlier try.
     key = _key_from(row)
     require_same(new, key, row["digest"])
@@ -18,19 +18,19 @@ async def add_key(database: Database, new: NewKey) -> ApiKey:
 
 
 async def revoke_key(database: Database, key_id: UUID) -> ApiKey:
-    for row in await database.fetch(database.sql["keys.revoke"], database.now, key_id):
+    for row in await database.fetch(database.sql["api_keys.revoke"], database.now, key_id):
         return _key_from(row)
     raise KeyNotFound(key_id)
 
 
 async def find_key(database: Database, key_id: UUID) -> StoredKey | None:
-    for row in await database.fetch(database.sql["keys.find"], database.now, key_id):
+    for row in await database.fetch(database.sql["api_keys.find"], database.now, key_id):
         return StoredKey(key=_key_from(row), digest=row["digest"], now=row["now"])
     return None
 
 
 async def read_keys(database: Database) -> list[ApiKey]:
-    return [_key_from(row) for row in await database.fetch(database.sql["keys.read"])]
+    return [_key_from(row) for row in await database.fetch(database.sql["api_keys.read"])]
 
 
 def _key_from(row: Row) -> ApiKey:

@@ -33,7 +33,7 @@ async def find(store: Store, key_id: UUID) -> StoredKey:
 
 
 async def test_a_key_that_was_added_is_found_and_listed(harness: StoreHarness) -> None:
-    """Registry; PORT-3."""
+    """ApiKeys; PORT-3."""
     new = new_key(name="CI of the shop, Köln", expires_in_seconds=1.5)
     now = harness.clock.now()
     expected = ApiKey(
@@ -53,13 +53,13 @@ async def test_a_key_without_an_end_never_expires(harness: StoreHarness) -> None
 
 @pytest.mark.parametrize("scopes", [{scope} for scope in Scope] + [set(Scope)], ids=lambda one: "+".join(sorted(one)))
 async def test_a_key_keeps_its_scopes(harness: StoreHarness, scopes: set[Scope]) -> None:
-    """Registry."""
+    """ApiKeys."""
     key = await harness.store.add_key(new_key(scopes=frozenset(scopes)))
     assert key.scopes == (await find(harness.store, key.id)).key.scopes == frozenset(scopes)
 
 
 async def test_a_key_that_nobody_added_is_not_there(harness: StoreHarness) -> None:
-    """Registry."""
+    """ApiKeys."""
     await harness.store.add_key(new_key())
     unknown = uuid4()
     assert await harness.store.find_key(unknown) is None
@@ -69,7 +69,7 @@ async def test_a_key_that_nobody_added_is_not_there(harness: StoreHarness) -> No
 
 
 async def test_keys_are_listed_oldest_first_revoked_ones_too(harness: StoreHarness) -> None:
-    """Registry.read_keys."""
+    """ApiKeys.read_keys."""
     assert await harness.store.read_keys() == []
     added = []
     for number in range(5):
@@ -81,7 +81,7 @@ async def test_keys_are_listed_oldest_first_revoked_ones_too(harness: StoreHarne
 
 
 async def test_two_keys_may_share_a_name(harness: StoreHarness) -> None:
-    """Registry: while one takes the other's place."""
+    """ApiKeys: while one takes the other's place."""
     keys = [await harness.store.add_key(new_key(name="ci")) for _ in range(2)]
     assert {key.id for key in await harness.store.read_keys()} == {key.id for key in keys}
 
@@ -118,7 +118,7 @@ async def test_a_key_that_is_added_again_stays_as_it_is(harness: StoreHarness) -
     ids=["digest", "name", "scopes"],
 )
 async def test_a_key_cannot_take_the_id_of_another(harness: StoreHarness, change: dict[str, Any]) -> None:
-    """Registry.add_key: or its secret would open nothing, or more than it should."""
+    """ApiKeys.add_key: or its secret would open nothing, or more than it should."""
     new = new_key()
     await harness.store.add_key(new)
     before = await snapshot(harness.store)

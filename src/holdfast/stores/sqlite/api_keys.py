@@ -16,30 +16,30 @@ def add_key(tx: SQLiteTransaction, new: NewKey) -> ApiKey:
     if new.expires_in_seconds is not None:
         expires_at = tx.now_microseconds + duration_microseconds(new.expires_in_seconds)
     scopes = json.dumps(sorted(new.scopes))
-    tx.run("keys.add", new.id.bytes, new.name, scopes, new.digest, tx.now_microseconds, expires_at)
+    tx.run("api_keys.add", new.id.bytes, new.name, scopes, new.digest, tx.now_microseconds, expires_at)
     # Ours, or that of an earlier try.
-    (row,) = tx.rows("keys.find", new.id.bytes)
+    (row,) = tx.rows("api_keys.find", new.id.bytes)
     key = _key_from(row)
     require_same(new, key, _digest_in(row))
     return key
 
 
 def revoke_key(tx: SQLiteTransaction, key_id: UUID) -> ApiKey:
-    tx.run("keys.revoke", key_id.bytes, tx.now_microseconds)
-    for row in tx.rows("keys.find", key_id.bytes):
+    tx.run("api_keys.revoke", key_id.bytes, tx.now_microseconds)
+    for row in tx.rows("api_keys.find", key_id.bytes):
         return _key_from(row)
     raise KeyNotFound(key_id)
 
 
 def find_key(cursor: Cursor, key_id: UUID, *, now: int) -> StoredKey | None:
-    row = execute(cursor, "keys.find", key_id.bytes).fetchone()
+    row = execute(cursor, "api_keys.find", key_id.bytes).fetchone()
     if row is None:
         return None
     return StoredKey(key=_key_from(row), digest=_digest_in(row), now=from_microseconds(now))
 
 
 def read_keys(cursor: Cursor) -> list[ApiKey]:
-    return [_key_from(row) for row in execute(cursor, "keys.read")]
+    return [_key_from(row) for row in execute(cursor, "api_keys.read")]
 
 
 def _key_from(row: Row) -> ApiKey:
