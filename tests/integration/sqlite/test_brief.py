@@ -17,8 +17,8 @@ from holdfast.stores.sqlite.writer import Writer
 
 
 def writer_of(store: SQLiteStore) -> Writer:
-    assert store._lanes is not None
-    return store._lanes.writer
+    assert store._opened is not None
+    return store._opened.writer
 
 
 def threads(_: Any, items: Sequence[object]) -> list[int]:

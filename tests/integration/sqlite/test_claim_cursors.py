@@ -26,8 +26,8 @@ def counted(store: SQLiteStore) -> Iterator[list[int]]:
         steps[0] += 1
         return 0
 
-    assert store._lanes is not None
-    connection = store._lanes.writer.connection
+    assert store._opened is not None
+    connection = store._opened.writer.connection
     connection.set_progress_handler(step, OPCODES)
     try:
         yield steps

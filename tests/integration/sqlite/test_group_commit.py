@@ -25,8 +25,8 @@ class Commits:
 
     def __init__(self, store: SQLiteStore) -> None:
         self.count = 0
-        assert store._lanes is not None
-        store._lanes.writer.connection.set_trace_callback(self._note)
+        assert store._opened is not None
+        store._opened.writer.connection.set_trace_callback(self._note)
 
     def _note(self, statement: str) -> None:
         self.count += statement == "COMMIT"

@@ -145,9 +145,9 @@ async def test_waiting_costs_next_to_nothing(store: SQLiteStore) -> None:
 async def test_nobody_looks_while_nobody_waits(store: SQLiteStore) -> None:
     await is_woken(store, within=0.05)
     statements: list[str] = []
-    assert store._lanes is not None
+    assert store._opened is not None
     await asyncio.sleep(0.05)
-    store._lanes.watch._connection.set_trace_callback(statements.append)
+    store._opened.watch._connection.set_trace_callback(statements.append)
     await asyncio.sleep(0.1)
     assert not statements
 

@@ -7,11 +7,11 @@ committed, by any process, before it was asked. What is read stands in ``read``.
 import sqlite3
 
 from holdfast.stores.sqlite.connection import begin
+from holdfast.stores.sqlite.connection_thread import ConnectionThread, Operation, fail
 from holdfast.stores.sqlite.files import OpenFiles
-from holdfast.stores.sqlite.lane import Lane, Operation, fail
 
 
-class Reader(Lane):
+class Reader(ConnectionThread):
     """Runs ``work(cursor)``."""
 
     def __init__(self, connection: sqlite3.Connection, files: OpenFiles) -> None:

@@ -85,7 +85,7 @@ BRIEF_JOBS: Final = 64
 
 
 @dataclass(slots=True)
-class Lanes:
+class Opened:
     """What an open store consists of."""
 
     files: OpenFiles
@@ -115,22 +115,22 @@ class SQLiteStore:
         self._clock = clock
         self._scan_budget = scan_budget
         self._migrates = migrates
-        self._lanes: Lanes | None = None
+        self._opened: Opened | None = None
         self._cursors = ClaimCursors()
 
     @property
     def standstill(self) -> Standstill | None:
-        return None if self._lanes is None else self._lanes.writer.standstill
+        return None if self._opened is None else self._opened.writer.standstill
 
     @property
     def news(self) -> Watch:
         return self._require_open().watch
 
     async def open(self) -> None:
-        if self._lanes is None:
-            self._lanes = await asyncio.to_thread(self._open)
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(self._open)
 
-    def _open(self) -> Lanes:
+    def _open(self) -> Opened:
         with translated(), ExitStack() as opened:
             if not self._migrates:
                 require_current(self.path)
@@ -145,7 +145,7 @@ class SQLiteStore:
             files = OpenFiles(self.path)
             opened.pop_all()
         watch = Watch(for_watch, files)
-        return Lanes(
+        return Opened(
             files,
             Writer(for_writer, files, synchronous=self._synchronous, clock=self._clock, wake=watch.wake),
             Reader(for_reader, files),
@@ -153,16 +153,16 @@ class SQLiteStore:
         )
 
     async def close(self) -> None:
-        lanes, self._lanes = self._lanes, None
-        if lanes is not None:
-            await lanes.writer.close()
-            await lanes.reader.close()
-            await lanes.watch.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.writer.close()
+            await opened.reader.close()
+            await opened.watch.close()
 
-    def _require_open(self) -> Lanes:
-        if self._lanes is None:
+    def _require_open(self) -> Opened:
+        if self._opened is None:
             raise UsageError("the store is not open")
-        return self._lanes
+        return self._opened
 
     def _write(self, work: Callable[[SQLiteTransaction], Answer]) -> asyncio.Future[Answer]:
         return self._require_open().writer.run(lambda tx: _with_dependents(work, tx))

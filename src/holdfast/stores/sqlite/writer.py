@@ -10,7 +10,7 @@ WRITER-2. An operation that is refused (HoldfastError, or any error of ours) lea
 WRITER-3. If SQLite itself fails (disk full, I/O), the whole group is rolled back and each operation tried alone, so
     that one which cannot be written does not take the others with it.
 WRITER-4. The clock is read once an operation, inside the transaction.
-WRITER-5. The log is copied into the file (a checkpoint, tens of milliseconds) by the lane's thread, after its callers
+WRITER-5. The log is copied into the file (a checkpoint, tens of milliseconds) by the writer's thread, after its callers
     have their answers: never inside anybody's commit. It is due when the log is longer than ``LOG_BYTES``.
 WRITER-6. An operation whose caller has given up by the time the file lets us write is not done. What its caller asks
     for next may go another way (a worker's heartbeat and its claims do) and must not be overtaken by it.
@@ -28,8 +28,8 @@ from typing import Final
 
 from holdfast.core.ports import Clock, Standstill
 from holdfast.stores.sqlite.connection import LOG_BYTES, SHORTEST_SLEEP_SECONDS, Synchronous, begin
+from holdfast.stores.sqlite.connection_thread import ConnectionThread, Operation, fail
 from holdfast.stores.sqlite.files import OpenFiles
-from holdfast.stores.sqlite.lane import Lane, Operation, fail
 from holdfast.stores.sqlite.lock import Sweeps, Tally
 from holdfast.stores.sqlite.rows import to_microseconds
 from holdfast.stores.sqlite.standstill import Watchman
@@ -48,7 +48,7 @@ LATE_SECONDS: Final = 1.0
 MAX_LATE_TURNS: Final = 3
 
 
-class Writer(Lane):
+class Writer(ConnectionThread):
     """Runs ``work(transaction)``."""
 
     def __init__(

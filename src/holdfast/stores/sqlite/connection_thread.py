@@ -4,9 +4,10 @@ Whatever is queued when the thread gets to it is served as one group: it never w
 go back to each event loop in one call.
 
 Going to a thread and back costs more than a small commit on a good disk (two sleeping threads are woken). So operations
-that their callers call brief are served in the event loop itself, those of one turn together, if the lane is idle,
-nobody else is writing, and the lane's operations have lately taken no longer than ``BRIEF_SECONDS``: a loop is not held
-for longer than other work of its own would hold it. On a slow disk, or beside busy neighbours, all goes to the thread.
+that their callers call brief are served in the event loop itself, those of one turn together, if the thread is idle,
+nobody else is writing, and the thread's operations have lately taken no longer than ``BRIEF_SECONDS``: a loop is not
+held for longer than other work of its own would hold it. On a slow disk, or beside busy neighbours, all goes to the
+thread.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class Operation:
     asked_at: float = field(default_factory=time.monotonic)
 
 
-class Lane(ABC):
+class ConnectionThread(ABC):
     """Subclasses say what serving a group means."""
 
     def __init__(self, name: str, connection: sqlite3.Connection, files: OpenFiles) -> None:
@@ -69,7 +70,7 @@ class Lane(ABC):
     # Not coroutines: a future is cheaper to await, and every call goes through here.
 
     def run(self, work: Callable[[Any], Answer], *, may_be_forgotten: bool = False) -> asyncio.Future[Answer]:
-        """Run ``work`` on the lane's thread, inside a transaction; done when that has ended."""
+        """Run ``work`` on the thread, inside a transaction; done when that has ended."""
         future, operation = self._operation(work, None)
         operation.may_be_forgotten = may_be_forgotten
         self._queue.put(operation)
@@ -150,8 +151,8 @@ class Lane(ABC):
         """The same, or False where it would have to wait for somebody, or cannot be done in one go."""
         return False
 
-    def after_service(self) -> None:  # noqa: B027 - most lanes have nothing to do
-        """On the lane's thread, when the callers have their answers."""
+    def after_service(self) -> None:  # noqa: B027 - most have nothing to do
+        """On the thread, when the callers have their answers."""
 
     def _run(self) -> None:
         is_open = True
