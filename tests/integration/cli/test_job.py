@@ -68,7 +68,7 @@ def test_a_job_as_one_object_has_its_attempts(url: str) -> None:
 def test_a_job_that_is_not_there_could_not_be_shown(url: str) -> None:
     unknown = str(uuid4())
     assert f"no job {unknown}" in refused("job", unknown, url=url, code=NOT_DONE)
-    assert "no job ID" in refused("job", "17", url=url)
+    assert "not a job ID" in refused("job", "17", url=url)
 
 
 def test_why_is_one_sentence(url: str, filled: Jobs) -> None:
