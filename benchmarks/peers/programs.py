@@ -107,7 +107,7 @@ class Producer:
         return answer
 
 
-class Worker:
+class WorkerProgram:
     """One worker process with all that it starts; running when made, gone after ``stop``."""
 
     def __init__(self, command: Sequence[str], *, variables: Mapping[str, str], log: Path) -> None:

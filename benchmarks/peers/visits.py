@@ -13,7 +13,7 @@ from benchmarks.peers.catalogue import System, Variant
 from benchmarks.peers.environments import Environment
 from benchmarks.peers.ledger import Ledger
 from benchmarks.peers.places import Place, Stores
-from benchmarks.peers.programs import PeerFailed, Producer, Worker, producer_command, variables, worker_command
+from benchmarks.peers.programs import PeerFailed, Producer, WorkerProgram, producer_command, variables, worker_command
 
 POLL_SECONDS: Final = 0.005
 START_TIMEOUT_SECONDS: Final = 30.0
@@ -41,7 +41,7 @@ class Visit:
     ledger: Ledger
     _folder: Path
     _store_processes: list[int]
-    workers: list[Worker] = field(default_factory=list)
+    workers: list[WorkerProgram] = field(default_factory=list)
 
     def start_workers(self, count: int = 1) -> None:
         command = worker_command(
@@ -51,7 +51,7 @@ class Visit:
             given = _given(self.place, self.ledger)
             log = self._folder / f"worker-{len(self.workers)}.log"
             environment = variables(self.peer.variant, self.peer.environment, given)
-            self.workers.append(Worker(command, variables=environment, log=log))
+            self.workers.append(WorkerProgram(command, variables=environment, log=log))
 
     @property
     def processes(self) -> list[int]:

@@ -58,7 +58,7 @@ class Transaction(Protocol):
         """Move jobs from where they stood to where they stand now; also changes within a state."""
         ...
 
-    async def place_anew(self, records: Sequence[Record]) -> None:
+    async def place_again(self, records: Sequence[Record]) -> None:
         """SCHEDULED ones: as if they became claimable now, each takes a new place, behind all others."""
         ...
 

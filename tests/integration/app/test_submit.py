@@ -410,7 +410,7 @@ async def test_an_app_is_open_on_one_loop_at_a_time(opened: Jobs) -> None:
     await opened.add.submit(1)
 
 
-def test_an_app_that_was_left_open_on_a_dead_loop_can_be_opened_anew(jobs: Jobs) -> None:
+def test_an_app_that_was_left_open_on_a_dead_loop_can_be_opened_again(jobs: Jobs) -> None:
     async def leave_open() -> None:
         await jobs.app.open()
 

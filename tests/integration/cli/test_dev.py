@@ -113,7 +113,7 @@ def test_ctrl_c_without_a_terminal_sums_up_too(folder: Path) -> None:
     assert "Traceback" not in program.text
 
 
-def test_an_own_app_is_run_and_started_anew(own: Path, url: str) -> None:
+def test_an_own_app_is_run_and_restarted(own: Path, url: str) -> None:
     with Program("dev", "own:app", "--url", url, cwd=own) as program:
         program.wait_for("serves")
         assert run("submit", "greet", "--payload", '{"name": "Ada"}', "--wait", url=url).stdout == '"Hello, Ada"\n'

@@ -423,7 +423,7 @@ def test_processes_whose_supervisor_is_gone_finish_and_end(url: str, shop: Path)
         eventually(lambda: run_json("workers", url=url)["workers"] == [])
 
 
-def test_a_changed_file_starts_it_anew(url: str, shop: Path) -> None:
+def test_a_changed_file_restarts_it(url: str, shop: Path) -> None:
     with Program("worker", "shop:app", "--reload", "--url", url, cwd=shop) as worker:
         worker.wait_for("serves")
         (shop / "shop.py").write_text(SHOP.replace("Hello", "Good morning"))

@@ -115,7 +115,7 @@ class MemoryTransaction:
             self.tables.places[record.seq] = self.tables.last_place
             self.awakened.add(record.queue)
 
-    async def place_anew(self, records: Sequence[Record]) -> None:
+    async def place_again(self, records: Sequence[Record]) -> None:
         for record in records:
             self._stand(replace(record, scheduled_at=self.now, updated_at=self.now))
 

@@ -110,8 +110,8 @@ class Writing(Locking):
         if rows:
             await self._run("write.tally", *map(list, zip(*rows, strict=True)))
 
-    async def place_anew(self, records: Sequence[Record]) -> None:
-        await self._run("write.place_anew", [record.seq for record in records], self.now)
+    async def place_again(self, records: Sequence[Record]) -> None:
+        await self._run("write.place_again", [record.seq for record in records], self.now)
         self.awakened.update(record.queue for record in records)
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:

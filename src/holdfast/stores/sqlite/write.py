@@ -97,10 +97,10 @@ class Writing(Locking):
         for table, rows in entering.items():
             self.run_many(f"write.{table}", rows)
 
-    async def place_anew(self, records: Sequence[Record]) -> None:
+    async def place_again(self, records: Sequence[Record]) -> None:
         first = self.reserve(len(records))
         rows = [(r.seq, place, self.now_microseconds) for place, r in enumerate(records, start=first)]
-        self.run_many("write.place_anew", rows)
+        self.run_many("write.place_again", rows)
         self.awakened.update(record.queue for record in records)
 
     async def keep_attempts(self, attempts: Sequence[tuple[int, Attempt]]) -> None:

@@ -20,7 +20,7 @@ RELEASED: Final = frozenset({State.SCHEDULED, State.DELAYED, State.RUNNING, Stat
 """Jobs that are, or were, allowed to run."""
 
 
-async def judge_anew(tx: Transaction, children: Collection[int]) -> None:
+async def judge_again(tx: Transaction, children: Collection[int]) -> None:
     """PENDING jobs without an open edge: they wait for what has not ended, or are released, or end."""
     edges = await tx.edges_to(children)
     records, _ = await tx.lock_free({*children, *(edge.parent for edge in edges)})
@@ -84,22 +84,22 @@ async def drop_marks(tx: Transaction, seqs: Collection[int]) -> None:
         await tx.unmark(gone)
 
 
-async def place_anew(tx: Transaction, seqs: Collection[int]) -> None:
+async def place_again(tx: Transaction, seqs: Collection[int]) -> None:
     """SCHEDULED jobs that claims pass by stand behind the others from now on, where claims find them."""
     records, _ = await tx.lock_free(seqs)
     passed = [record for record in records.values() if record.state is State.SCHEDULED]
     if passed:
-        await tx.place_anew(sorted(passed, key=lambda record: record.seq))
+        await tx.place_again(sorted(passed, key=lambda record: record.seq))
 
 
 Repair = Callable[[Transaction, Collection[int]], Coroutine[Any, Any, None]]
 BY_JOBS: Final[dict[Code, Repair]] = {
-    Code.PENDING_WITHOUT_EDGE: judge_anew,
+    Code.PENDING_WITHOUT_EDGE: judge_again,
     Code.END_UNTOLD: leave_marks,
     Code.DEPENDENTS_FORGOTTEN: note_dependents,
     Code.OPEN_EDGE_LEFT: close_edges,
     Code.MARK_WITHOUT_JOB: drop_marks,
-    Code.OVERDUE_SCHEDULED: place_anew,
+    Code.OVERDUE_SCHEDULED: place_again,
 }
 """What is put right job by job; the rest is a statement of each store's."""
 REPAIR_BATCH: Final = 100

@@ -11,7 +11,7 @@ from holdfast.testing.model.moves import (
     end,
     look_at_dependencies,
     schedule,
-    start_anew,
+    start_again,
     tell_dependents,
 )
 from holdfast.testing.model.world import ModelJob, World
@@ -64,7 +64,7 @@ def _replay(world: World, job_id: UUID) -> ReplayAnswer:
         return ReplayAnswer(job_id, ReplayOutcome.UNCHANGED, job.state)
     if job.ended_by is not None:
         return ReplayAnswer(job_id, ReplayOutcome.ENDED_BY_DEPENDENCY, job.state, job.ended_by)
-    start_anew(world, job)
+    start_again(world, job)
     schedule(world, job)
     return ReplayAnswer(job_id, ReplayOutcome.REPLAYED, job.state)
 
@@ -81,6 +81,6 @@ def _bring_dependents_back(world: World) -> bool:
         if dead is not None:
             job.ended_by = dead.id
         else:
-            start_anew(world, job)
+            start_again(world, job)
             job.state, job.updated_at = State.PENDING, world.now
     return changed

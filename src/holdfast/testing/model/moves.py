@@ -104,7 +104,7 @@ def reclaim(world: World, job: ModelJob, why: Failure) -> None:
     return schedule(world, job)
 
 
-def start_anew(world: World, job: ModelJob) -> None:
+def start_again(world: World, job: ModelJob) -> None:
     """Replayed: what the end left is forgotten; history, checkpoint and key stay."""
     job.attempt, job.replays = 0, job.replays + 1
     job.lifetime_ends_at = world.now + timedelta(seconds=job.given.timeouts.lifetime)

@@ -54,8 +54,8 @@ async def test_a_key_is_one_job_whichever_node_is_asked(nodes: list[Part], conne
             assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
 
 
-async def test_b1_a_call_is_forwarded_once(connect: Connect) -> None:
-    """Two nodes with different lists: each takes the other one for the owner."""
+async def test_a_call_is_forwarded_once(connect: Connect) -> None:
+    """DESIGNB-1: two nodes with different lists: each takes the other one for the owner."""
     addresses = free_addresses(3)
     first = await design_b.start_node(addresses[0], index=0, addresses=addresses[:2], worker_id="w0")
     second = await design_b.start_node(addresses[1], index=0, addresses=[addresses[1], addresses[0]], worker_id="w1")
@@ -67,9 +67,8 @@ async def test_b1_a_call_is_forwarded_once(connect: Connect) -> None:
     assert "different lists" in str(error.details())
 
 
-async def test_b2_an_owner_that_is_away_is_unavailable_and_the_others_go_on(
-    nodes: list[Part], connect: Connect
-) -> None:
+async def test_an_owner_that_is_away_is_unavailable_and_the_others_go_on(nodes: list[Part], connect: Connect) -> None:
+    """DESIGNB-2."""
     client = await connect(nodes[0].address)
     await nodes[1].stop(0)
     node = client.nodes[0]
@@ -87,7 +86,8 @@ async def test_b2_an_owner_that_is_away_is_unavailable_and_the_others_go_on(
         assert (await client.submit_job(SPEC, client_request_id=key_of(2))).job_id
 
 
-async def test_b3_a_node_lists_its_own_jobs_and_a_client_can_merge_them(nodes: list[Part], connect: Connect) -> None:
+async def test_a_node_lists_its_own_jobs_and_a_client_can_merge_them(nodes: list[Part], connect: Connect) -> None:
+    """DESIGNB-3."""
     client = await connect(*(part.address for part in nodes))
     ids = {(await client.submit_job(SPEC)).job_id for _ in range(6)}
     for index, part in enumerate(nodes):

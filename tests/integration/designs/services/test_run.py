@@ -67,7 +67,8 @@ def test_a_role_says_that_it_is_ready_serves_and_stops_on_a_signal(
     assert "Traceback" not in log
 
 
-def test_w5_a_read_behind_which_a_service_hangs_is_unavailable(processes: Processes) -> None:
+def test_a_read_behind_which_a_service_hangs_is_unavailable(processes: Processes) -> None:
+    """GATEWAY-5."""
     job, job_address = start(processes, "job")
     nobody = "127.0.0.1:1"
     _, address = start(processes, "gateway", "--job", job_address, "--queue", nobody, "--result", nobody)

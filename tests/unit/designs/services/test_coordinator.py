@@ -61,7 +61,8 @@ async def test_a_fetch_with_under_200_ms_left_takes_nothing(parts: Parts) -> Non
     assert len(parts.fifo) == 1
 
 
-async def test_c1_a_dequeued_job_that_is_not_queued_any_more_is_not_assigned(parts: Parts, events: Events) -> None:
+async def test_a_dequeued_job_that_is_not_queued_any_more_is_not_assigned(parts: Parts, events: Events) -> None:
+    """COORDINATOR-1."""
     job_id = await parts.submit("k")
     await parts.heartbeat()
     hold = parts.jobs.hold("transition_job_status")
@@ -78,7 +79,8 @@ async def test_c1_a_dequeued_job_that_is_not_queued_any_more_is_not_assigned(par
     assert events.job_ids("dispatch_race") == []
 
 
-async def test_c1_a_dequeued_job_that_was_canceled_is_not_assigned(parts: Parts, events: Events) -> None:
+async def test_a_dequeued_job_that_was_canceled_is_not_assigned(parts: Parts, events: Events) -> None:
+    """COORDINATOR-1."""
     job_id = await parts.submit()
     await parts.cancel(job_id)
     await parts.fifo.enqueue_job(internal.EnqueueJobRequest(job_id=job_id))
@@ -89,7 +91,8 @@ async def test_c1_a_dequeued_job_that_was_canceled_is_not_assigned(parts: Parts,
     assert list(parts.fifo._unsettled) == []
 
 
-async def test_c2_an_id_whose_move_could_not_be_asked_for_is_kept_and_tried_first(parts: Parts) -> None:
+async def test_an_id_whose_move_could_not_be_asked_for_is_kept_and_tried_first(parts: Parts) -> None:
+    """COORDINATOR-2."""
     first, second = await parts.submit(), await parts.submit()
     await parts.heartbeat()
     parts.jobs.fail("transition_job_status", times=2)
@@ -101,7 +104,8 @@ async def test_c2_an_id_whose_move_could_not_be_asked_for_is_kept_and_tried_firs
     assert [(await parts.fetch()).job_id for _ in range(2)] == [first, second]
 
 
-async def test_c2_kept_ids_stay_in_their_order(parts: Parts) -> None:
+async def test_kept_ids_stay_in_their_order(parts: Parts) -> None:
+    """COORDINATOR-2."""
     ids = [await parts.submit() for _ in range(2)]
     await parts.heartbeat()
     holds = [parts.jobs.hold("transition_job_status", is_failing=True) for _ in ids]
@@ -118,7 +122,8 @@ async def test_c2_kept_ids_stay_in_their_order(parts: Parts) -> None:
     assert sorted(kept) == sorted(ids)
 
 
-async def test_c2_a_move_that_was_applied_without_our_hearing_of_it_is_ours(parts: Parts) -> None:
+async def test_a_move_that_was_applied_without_our_hearing_of_it_is_ours(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     parts.jobs.fail("transition_job_status", "after")
@@ -128,7 +133,8 @@ async def test_c2_a_move_that_was_applied_without_our_hearing_of_it_is_ours(part
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c2_a_kept_id_that_was_canceled_meanwhile_is_not_assigned(parts: Parts) -> None:
+async def test_a_kept_id_that_was_canceled_meanwhile_is_not_assigned(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     parts.jobs.fail("transition_job_status")
@@ -139,7 +145,8 @@ async def test_c2_a_kept_id_that_was_canceled_meanwhile_is_not_assigned(parts: P
     assert await parts.status(job_id) == "CANCELED"
 
 
-async def test_c2_a_queue_that_is_away_is_unavailable(parts: Parts) -> None:
+async def test_a_queue_that_is_away_is_unavailable(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     parts.queue.fail("dequeue_job")
@@ -149,7 +156,8 @@ async def test_c2_a_queue_that_is_away_is_unavailable(parts: Parts) -> None:
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c2_an_id_that_was_popped_for_a_caller_that_has_gone_is_kept_and_stays_queued(parts: Parts) -> None:
+async def test_an_id_that_was_popped_for_a_caller_that_has_gone_is_kept_and_stays_queued(parts: Parts) -> None:
+    """COORDINATOR-2."""
     await parts.heartbeat()
     hold = parts.queue.hold("dequeue_job")
     gone = asyncio.ensure_future(parts.fetch())
@@ -165,7 +173,8 @@ async def test_c2_an_id_that_was_popped_for_a_caller_that_has_gone_is_kept_and_s
     assert [(await parts.fetch()).job_id for _ in range(2)] == [first, second]
 
 
-async def test_c3_a_job_that_was_started_for_a_caller_that_has_gone_goes_to_the_next(parts: Parts) -> None:
+async def test_a_job_that_was_started_for_a_caller_that_has_gone_goes_to_the_next(parts: Parts) -> None:
+    """COORDINATOR-3."""
     await parts.heartbeat()
     job_id = await parts.submit()
     hold = parts.jobs.hold("get_job_record")
@@ -180,7 +189,8 @@ async def test_c3_a_job_that_was_started_for_a_caller_that_has_gone_goes_to_the_
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c3_a_started_job_whose_record_could_not_be_read_goes_to_the_next(parts: Parts) -> None:
+async def test_a_started_job_whose_record_could_not_be_read_goes_to_the_next(parts: Parts) -> None:
+    """COORDINATOR-3."""
     await parts.heartbeat()
     job_id = await parts.submit()
     parts.jobs.fail("get_job_record")
@@ -189,9 +199,10 @@ async def test_c3_a_started_job_whose_record_could_not_be_read_goes_to_the_next(
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c3_a_dead_workers_job_stays_running_and_goes_to_another_three_times_and_is_then_failed(
+async def test_a_dead_workers_job_stays_running_and_goes_to_another_three_times_and_is_then_failed(
     parts: Parts, events: Events
 ) -> None:
+    """COORDINATOR-3."""
     job_id = await running(parts)
     for number in range(2, 2 + limits.MAX_REDELIVERIES):
         await parts.lose_worker(f"w{number - 1}")
@@ -206,7 +217,8 @@ async def test_c3_a_dead_workers_job_stays_running_and_goes_to_another_three_tim
     assert len(events.job_ids("worker_lost")) == 4
 
 
-async def test_c3_a_lost_job_that_cannot_be_ended_yet_is_ended_later(parts: Parts) -> None:
+async def test_a_lost_job_that_cannot_be_ended_yet_is_ended_later(parts: Parts) -> None:
+    """COORDINATOR-3."""
     job_id = await running(parts)
     for _ in range(limits.MAX_REDELIVERIES):
         await parts.lose_worker()
@@ -224,9 +236,10 @@ async def test_c3_a_lost_job_that_cannot_be_ended_yet_is_ended_later(parts: Part
     assert (await parts.read(job_id)).failure_reason == "WORKER_LOST"
 
 
-async def test_c3_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_forgotten(
+async def test_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_forgotten(
     parts: Parts, events: Events
 ) -> None:
+    """COORDINATOR-3."""
     job_id = await running(parts)
     for _ in range(limits.MAX_REDELIVERIES):
         await parts.lose_worker()
@@ -238,7 +251,8 @@ async def test_c3_a_job_that_was_lost_too_often_and_has_no_record_any_more_is_fo
     assert events.job_ids("consistency_anomaly") == [job_id]
 
 
-async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(parts: Parts, events: Events) -> None:
+async def test_a_worker_that_was_restarted_under_its_name_gets_its_job_again(parts: Parts, events: Events) -> None:
+    """COORDINATOR-3."""
     job_id = await running(parts)
     for _ in range(3):  # it never falls silent, and says that it has nothing
         parts.clock.advance(0.9)
@@ -248,7 +262,8 @@ async def test_c3_a_worker_that_was_restarted_under_its_name_gets_its_job_again(
     assert events.job_ids("job_lost") == [job_id]
 
 
-async def test_c3_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, events: Events) -> None:
+async def test_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, events: Events) -> None:
+    """COORDINATOR-3."""
     await running(parts)
     parts.coordinator.start()
     await asyncio.sleep(0)
@@ -261,7 +276,8 @@ async def test_c3_a_pause_of_the_coordinator_loses_no_worker(parts: Parts, event
     assert events.job_ids("worker_lost") == []
 
 
-async def test_c4_the_first_report_of_a_lost_and_a_second_worker_wins(parts: Parts, events: Events) -> None:
+async def test_the_first_report_of_a_lost_and_a_second_worker_wins(parts: Parts, events: Events) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     await parts.lose_worker()
     await parts.heartbeat("w2")
@@ -273,7 +289,8 @@ async def test_c4_the_first_report_of_a_lost_and_a_second_worker_wins(parts: Par
     assert events.job_ids("terminal_race") == [job_id]
 
 
-async def test_c4_a_lost_job_that_was_reported_after_all_is_not_handed_out(parts: Parts) -> None:
+async def test_a_lost_job_that_was_reported_after_all_is_not_handed_out(parts: Parts) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     await parts.lose_worker()
     assert await parts.report(job_id)
@@ -282,7 +299,8 @@ async def test_c4_a_lost_job_that_was_reported_after_all_is_not_handed_out(parts
     assert await parts.status(job_id) == "DONE"
 
 
-async def test_c4_a_lost_job_that_is_reported_while_it_is_handed_out_is_not(parts: Parts) -> None:
+async def test_a_lost_job_that_is_reported_while_it_is_handed_out_is_not(parts: Parts) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     await parts.lose_worker()
     await parts.heartbeat("w2")
@@ -296,9 +314,8 @@ async def test_c4_a_lost_job_that_is_reported_while_it_is_handed_out_is_not(part
 
 @pytest.mark.parametrize(("door", "method"), [("results", "store_result"), ("jobs", "transition_job_status")])
 @pytest.mark.parametrize("fault", ["before", "after"])
-async def test_c4_a_report_that_failed_half_way_can_be_repeated(
-    parts: Parts, door: str, method: str, fault: str
-) -> None:
+async def test_a_report_that_failed_half_way_can_be_repeated(parts: Parts, door: str, method: str, fault: str) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     getattr(parts, door).fail(method, fault)
     with pytest.raises(Refusal) as caught:
@@ -310,7 +327,8 @@ async def test_c4_a_report_that_failed_half_way_can_be_repeated(
     assert (await parts.result(job_id)).output_bytes == b"abc"
 
 
-async def test_c4_the_envelope_is_there_before_the_status_is_terminal(parts: Parts) -> None:
+async def test_the_envelope_is_there_before_the_status_is_terminal(parts: Parts) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     hold = parts.jobs.hold("transition_job_status")
     report = asyncio.ensure_future(parts.report(job_id))
@@ -321,7 +339,8 @@ async def test_c4_the_envelope_is_there_before_the_status_is_terminal(parts: Par
     assert await report
 
 
-async def test_c4_a_cancel_between_envelope_and_status_does_not_part_them(parts: Parts) -> None:
+async def test_a_cancel_between_envelope_and_status_does_not_part_them(parts: Parts) -> None:
+    """COORDINATOR-4."""
     job_id = await running(parts)
     parts.jobs.fail("transition_job_status")
     with pytest.raises(Refusal):
@@ -332,7 +351,8 @@ async def test_c4_a_cancel_between_envelope_and_status_does_not_part_them(parts:
     assert (await parts.result(job_id)).terminal_status == public.DONE
 
 
-async def test_c5_a_cancel_before_the_report_wins_over_it(parts: Parts) -> None:
+async def test_a_cancel_before_the_report_wins_over_it(parts: Parts) -> None:
+    """COORDINATOR-5."""
     job_id = await running(parts)
     await parts.cancel(job_id, "changed my mind")
     await parts.cancel(job_id)
@@ -344,7 +364,8 @@ async def test_c5_a_cancel_before_the_report_wins_over_it(parts: Parts) -> None:
     assert result.output_summary == "canceled: changed my mind"
 
 
-async def test_c5_a_lost_job_whose_cancel_was_requested_is_canceled_and_not_run_again(parts: Parts) -> None:
+async def test_a_lost_job_whose_cancel_was_requested_is_canceled_and_not_run_again(parts: Parts) -> None:
+    """COORDINATOR-5."""
     job_id, next_one = await running(parts), await parts.submit()
     await parts.cancel(job_id, "changed my mind")
     await parts.lose_worker()
@@ -354,7 +375,8 @@ async def test_c5_a_lost_job_whose_cancel_was_requested_is_canceled_and_not_run_
     assert (await parts.result(job_id)).output_summary == "canceled: changed my mind"
 
 
-async def test_c5_a_cancel_that_cannot_be_written_yet_is_written_later(parts: Parts) -> None:
+async def test_a_cancel_that_cannot_be_written_yet_is_written_later(parts: Parts) -> None:
+    """COORDINATOR-5."""
     job_id = await running(parts)
     await parts.cancel(job_id)
     await parts.lose_worker()
@@ -427,9 +449,10 @@ async def test_a_report_of_a_job_that_nobody_was_given_is_refused(parts: Parts) 
         ("get_job_record", "before", "RUNNING"),
     ],
 )
-async def test_c2_what_a_killed_coordinator_had_in_its_hands_its_successor_is_given(
+async def test_what_a_killed_coordinator_had_in_its_hands_its_successor_is_given(
     parts: Parts, method: str, fault: Any, status: str
 ) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     parts.jobs.fail(method, fault)
@@ -442,7 +465,8 @@ async def test_c2_what_a_killed_coordinator_had_in_its_hands_its_successor_is_gi
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c2_a_dequeued_id_whose_answer_was_lost_comes_back(parts: Parts) -> None:
+async def test_a_dequeued_id_whose_answer_was_lost_comes_back(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     parts.queue.fail("dequeue_job", "after")
@@ -454,8 +478,8 @@ async def test_c2_a_dequeued_id_whose_answer_was_lost_comes_back(parts: Parts) -
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_c2_a_job_that_a_worker_has_is_not_given_to_another_by_a_successor(parts: Parts) -> None:
-    """Killed between the answer to FetchWork and its next word to the queue."""
+async def test_a_job_that_a_worker_has_is_not_given_to_another_by_a_successor(parts: Parts) -> None:
+    """COORDINATOR-2: killed between the answer to FetchWork and its next word to the queue."""
     job_id = await running(parts)
     parts.restart_coordinator()
     parts.clock.advance(5)
@@ -465,7 +489,8 @@ async def test_c2_a_job_that_a_worker_has_is_not_given_to_another_by_a_successor
     assert await parts.report(job_id)
 
 
-async def test_c2_what_has_ended_is_settled_with_the_next_question(parts: Parts) -> None:
+async def test_what_has_ended_is_settled_with_the_next_question(parts: Parts) -> None:
+    """COORDINATOR-2."""
     first = await running(parts)
     second = await parts.submit()
     assert (await parts.fetch()).job_id == second
@@ -479,7 +504,8 @@ async def test_c2_what_has_ended_is_settled_with_the_next_question(parts: Parts)
     assert list(parts.fifo._unsettled) == [second, third]
 
 
-async def test_c2_a_lost_job_that_nobody_has_taken_yet_outlives_its_coordinator(parts: Parts) -> None:
+async def test_a_lost_job_that_nobody_has_taken_yet_outlives_its_coordinator(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await running(parts)
     assert not (await parts.fetch()).assigned  # the queue has been told all that there is to tell
     await parts.lose_worker()
@@ -490,7 +516,8 @@ async def test_c2_a_lost_job_that_nobody_has_taken_yet_outlives_its_coordinator(
     assert await parts.report(job_id, "w2")
 
 
-async def test_c2_a_job_that_runs_for_long_is_not_given_to_another(parts: Parts, events: Events) -> None:
+async def test_a_job_that_runs_for_long_is_not_given_to_another(parts: Parts, events: Events) -> None:
+    """COORDINATOR-2."""
     job_id = await running(parts)
     asked = len(parts.jobs.calls)
     for _ in range(3):
@@ -504,7 +531,8 @@ async def test_c2_a_job_that_runs_for_long_is_not_given_to_another(parts: Parts,
     assert list(parts.fifo._unsettled) == []
 
 
-async def test_c2_an_id_that_the_queue_gives_back_while_it_is_kept_is_not_taken_twice(parts: Parts) -> None:
+async def test_an_id_that_the_queue_gives_back_while_it_is_kept_is_not_taken_twice(parts: Parts) -> None:
+    """COORDINATOR-2."""
     job_id = await parts.submit()
     await parts.heartbeat()
     hold = parts.jobs.hold("transition_job_status")
@@ -517,7 +545,8 @@ async def test_c2_an_id_that_the_queue_gives_back_while_it_is_kept_is_not_taken_
     assert (await first).job_id == job_id
 
 
-async def test_c3_a_restarted_coordinator_learns_from_heartbeats_whose_job_is_lost_with_a_worker(parts: Parts) -> None:
+async def test_a_restarted_coordinator_learns_from_heartbeats_whose_job_is_lost_with_a_worker(parts: Parts) -> None:
+    """COORDINATOR-3."""
     job_id = await running(parts)
     parts.restart_coordinator()
     await parts.heartbeat(holding=[job_id])

@@ -28,7 +28,8 @@ async def test_a_submitted_job_is_queued_and_in_the_queue(parts: Parts) -> None:
     assert len(parts.fifo) == 1
 
 
-async def test_w1_a_job_that_cannot_be_enqueued_is_taken_back_with_its_key(parts: Parts, events: Events) -> None:
+async def test_a_job_that_cannot_be_enqueued_is_taken_back_with_its_key(parts: Parts, events: Events) -> None:
+    """GATEWAY-1."""
     parts.queue.fail("enqueue_job")
     with pytest.raises(Refusal) as caught:
         await parts.submit("k")
@@ -40,7 +41,8 @@ async def test_w1_a_job_that_cannot_be_enqueued_is_taken_back_with_its_key(parts
     assert await listed(parts) == [job_id]
 
 
-async def test_w1_a_compensation_that_fails_is_an_anomaly_with_the_job_id(parts: Parts, events: Events) -> None:
+async def test_a_compensation_that_fails_is_an_anomaly_with_the_job_id(parts: Parts, events: Events) -> None:
+    """GATEWAY-1."""
     parts.queue.fail("enqueue_job")
     parts.jobs.fail("delete_job_if_status")
     with pytest.raises(Refusal) as caught:
@@ -53,14 +55,16 @@ async def test_w1_a_compensation_that_fails_is_an_anomaly_with_the_job_id(parts:
     assert len(parts.fifo) == 1
 
 
-async def test_w1_a_duplicate_that_is_still_queued_is_enqueued_again(parts: Parts) -> None:
+async def test_a_duplicate_that_is_still_queued_is_enqueued_again(parts: Parts) -> None:
+    """GATEWAY-1."""
     job_id = await parts.submit("k")
     await parts.fifo.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
     assert await parts.submit("k") == job_id
     assert len(parts.fifo) == 1
 
 
-async def test_w1_a_duplicate_that_cannot_be_enqueued_is_never_deleted(parts: Parts) -> None:
+async def test_a_duplicate_that_cannot_be_enqueued_is_never_deleted(parts: Parts) -> None:
+    """GATEWAY-1."""
     job_id = await parts.submit("k")
     parts.queue.fail("enqueue_job")
     with pytest.raises(Refusal) as caught:
@@ -70,7 +74,8 @@ async def test_w1_a_duplicate_that_cannot_be_enqueued_is_never_deleted(parts: Pa
     assert "delete_job_if_status" not in parts.jobs.calls
 
 
-async def test_w1_a_duplicate_of_a_job_that_runs_is_not_enqueued(parts: Parts) -> None:
+async def test_a_duplicate_of_a_job_that_runs_is_not_enqueued(parts: Parts) -> None:
+    """GATEWAY-1."""
     job_id = await parts.submit("k")
     await parts.heartbeat()
     await parts.fetch()
@@ -78,7 +83,8 @@ async def test_w1_a_duplicate_of_a_job_that_runs_is_not_enqueued(parts: Parts) -
     assert len(parts.fifo) == 0
 
 
-async def test_w1_a_duplicate_that_was_accepted_keeps_its_job_when_the_first_call_fails(parts: Parts) -> None:
+async def test_a_duplicate_that_was_accepted_keeps_its_job_when_the_first_call_fails(parts: Parts) -> None:
+    """GATEWAY-1."""
     hold = parts.queue.hold("enqueue_job", is_failing=True)
     first = asyncio.ensure_future(parts.submit("k"))
     await hold.reached.wait()
@@ -91,7 +97,8 @@ async def test_w1_a_duplicate_that_was_accepted_keeps_its_job_when_the_first_cal
     assert (await parts.fetch()).job_id == job_id
 
 
-async def test_w1_a_job_whose_enqueue_was_only_not_answered_and_that_runs_is_accepted(parts: Parts) -> None:
+async def test_a_job_whose_enqueue_was_only_not_answered_and_that_runs_is_accepted(parts: Parts) -> None:
+    """GATEWAY-1."""
     await parts.heartbeat()
     hold = parts.jobs.hold("delete_job_if_status")
     parts.queue.fail("enqueue_job", "after")
@@ -102,7 +109,8 @@ async def test_w1_a_job_whose_enqueue_was_only_not_answered_and_that_runs_is_acc
     assert await parts.status(await submit) == "RUNNING"
 
 
-async def test_w1_an_id_whose_job_was_taken_back_is_not_assigned(parts: Parts, events: Events) -> None:
+async def test_an_id_whose_job_was_taken_back_is_not_assigned(parts: Parts, events: Events) -> None:
+    """GATEWAY-1."""
     await parts.heartbeat()
     parts.queue.fail("enqueue_job", "after")
     with pytest.raises(Refusal):
@@ -120,7 +128,8 @@ async def test_a_missing_spec_is_refused_before_anything_is_asked(parts: Parts) 
     assert parts.jobs.calls == []
 
 
-async def test_w2_a_queued_job_is_canceled_with_its_envelope(parts: Parts) -> None:
+async def test_a_queued_job_is_canceled_with_its_envelope(parts: Parts) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     answer = await parts.cancel(job_id, "not needed")
     assert (answer.accepted, answer.current_status, answer.already_terminal) == (True, public.CANCELED, False)
@@ -136,7 +145,8 @@ async def test_w2_a_queued_job_is_canceled_with_its_envelope(parts: Parts) -> No
         assert (again.accepted, again.current_status, again.already_terminal) == (True, public.CANCELED, True)
 
 
-async def test_w2_the_envelope_is_there_before_the_status_is_terminal(parts: Parts) -> None:
+async def test_the_envelope_is_there_before_the_status_is_terminal(parts: Parts) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     hold = parts.jobs.hold("transition_job_status")
     cancel = asyncio.ensure_future(parts.cancel(job_id))
@@ -152,9 +162,10 @@ async def test_w2_the_envelope_is_there_before_the_status_is_terminal(parts: Par
     [("queue", "remove_job_if_present"), ("results", "store_result"), ("jobs", "transition_job_status")],
 )
 @pytest.mark.parametrize("fault", ["before", "after"])
-async def test_w2_a_queued_cancel_that_cannot_be_finished_leaves_a_queued_job(
+async def test_a_queued_cancel_that_cannot_be_finished_leaves_a_queued_job(
     parts: Parts, door: str, method: str, fault: str
 ) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     getattr(parts, door).fail(method, fault)
     with pytest.raises(Refusal) as caught:
@@ -166,7 +177,8 @@ async def test_w2_a_queued_cancel_that_cannot_be_finished_leaves_a_queued_job(
     assert (await parts.result(job_id)).terminal_status == public.CANCELED
 
 
-async def test_w2_a_cancel_that_was_not_finished_wins_even_if_nobody_repeats_it(parts: Parts) -> None:
+async def test_a_cancel_that_was_not_finished_wins_even_if_nobody_repeats_it(parts: Parts) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     parts.jobs.fail("transition_job_status")
     with pytest.raises(Refusal):
@@ -183,9 +195,10 @@ async def test_w2_a_cancel_that_was_not_finished_wins_even_if_nobody_repeats_it(
     ("door", "method", "status"),
     [("results", "store_result", "DONE"), ("jobs", "transition_job_status", "CANCELED")],
 )
-async def test_w2_a_gateway_that_is_killed_in_a_queued_cancel_leaves_a_job_that_ends(
+async def test_a_gateway_that_is_killed_in_a_queued_cancel_leaves_a_job_that_ends(
     parts: Parts, door: str, method: str, status: str
 ) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     hold = getattr(parts, door).hold(method)
     cancel = asyncio.ensure_future(parts.cancel(job_id))
@@ -200,7 +213,8 @@ async def test_w2_a_gateway_that_is_killed_in_a_queued_cancel_leaves_a_job_that_
     assert (await parts.result(job_id)).terminal_status == public.JobStatus.Value(status)
 
 
-async def test_w2_a_job_that_could_not_be_enqueued_again_is_an_anomaly(parts: Parts, events: Events) -> None:
+async def test_a_job_that_could_not_be_enqueued_again_is_an_anomaly(parts: Parts, events: Events) -> None:
+    """GATEWAY-2."""
     job_id = await parts.submit()
     parts.results.fail("store_result")
     parts.queue.fail("enqueue_job")
@@ -215,8 +229,8 @@ async def test_w2_a_job_that_could_not_be_enqueued_again_is_an_anomaly(parts: Pa
     assert await parts.status(job_id) == "CANCELED"
 
 
-async def test_w3_a_queued_cancel_that_loses_the_race_asks_for_a_running_cancel(parts: Parts) -> None:
-    """The coordinator has dequeued the ID, and has not moved the status yet."""
+async def test_a_queued_cancel_that_loses_the_race_asks_for_a_running_cancel(parts: Parts) -> None:
+    """GATEWAY-3: the coordinator has dequeued the ID, and has not moved the status yet."""
     job_id = await parts.submit()
     await parts.heartbeat()
     hold = parts.jobs.hold("transition_job_status")
@@ -232,9 +246,10 @@ async def test_w3_a_queued_cancel_that_loses_the_race_asks_for_a_running_cancel(
 
 
 @pytest.mark.parametrize(("age_seconds", "is_anomaly"), [(5, False), (5.1, True)])
-async def test_w3_an_old_job_that_is_queued_and_in_no_queue_is_an_anomaly(
+async def test_an_old_job_that_is_queued_and_in_no_queue_is_an_anomaly(
     parts: Parts, events: Events, age_seconds: float, is_anomaly: bool
 ) -> None:
+    """GATEWAY-3."""
     job_id = await parts.submit()
     await parts.fifo.remove_job_if_present(internal.RemoveJobIfPresentRequest(job_id=job_id))
     parts.clock.advance(age_seconds)
@@ -243,7 +258,8 @@ async def test_w3_an_old_job_that_is_queued_and_in_no_queue_is_an_anomaly(
     assert len(parts.fifo) == 1
 
 
-async def test_w3_a_running_job_is_asked_to_be_canceled_and_its_end_may_come_first(parts: Parts) -> None:
+async def test_a_running_job_is_asked_to_be_canceled_and_its_end_may_come_first(parts: Parts) -> None:
+    """GATEWAY-3."""
     job_id = await parts.submit()
     await parts.heartbeat()
     await parts.fetch()
@@ -254,7 +270,8 @@ async def test_w3_a_running_job_is_asked_to_be_canceled_and_its_end_may_come_fir
     assert await parts.status(job_id) == "CANCELED"
 
 
-async def test_w3_a_job_that_was_taken_while_its_duplicate_was_removed_ends_as_its_envelope_says(parts: Parts) -> None:
+async def test_a_job_that_was_taken_while_its_duplicate_was_removed_ends_as_its_envelope_says(parts: Parts) -> None:
+    """GATEWAY-3."""
     # In the coordinator's hands, and by a duplicate submit in the queue too: the removal succeeds, the move does not.
     job_id = await parts.submit("k")
     await parts.heartbeat()
@@ -274,9 +291,10 @@ async def test_w3_a_job_that_was_taken_while_its_duplicate_was_removed_ends_as_i
     assert (await parts.result(job_id)).terminal_status == public.CANCELED
 
 
-async def test_w4_a_terminal_status_without_its_envelope_is_unavailable_and_an_anomaly(
+async def test_a_terminal_status_without_its_envelope_is_unavailable_and_an_anomaly(
     parts: Parts, events: Events
 ) -> None:
+    """GATEWAY-4."""
     job_id = await parts.submit()
     for old, new in ((public.QUEUED, public.RUNNING), (public.RUNNING, public.DONE)):
         await parts.job_table.transition_job_status(

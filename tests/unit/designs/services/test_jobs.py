@@ -84,9 +84,10 @@ async def test_a_new_job_is_queued_with_a_uuid4_and_its_spec(table: JobTable, cl
 
 @pytest.mark.parametrize("new", STATUSES, ids=public.JobStatus.Name)
 @pytest.mark.parametrize("old", STATUSES, ids=public.JobStatus.Name)
-async def test_t1_a_status_moves_along_the_table_and_nowhere_else(
+async def test_a_status_moves_along_the_table_and_nowhere_else(
     table: JobTable, old: Any, new: Any, events: Events
 ) -> None:
+    """JOBTABLE-1."""
     job_id = await create_in(table, old)
     if new in MOVES.get(old, ()):
         assert await move(table, job_id, old, new) == (True, new)
@@ -99,7 +100,8 @@ async def test_t1_a_status_moves_along_the_table_and_nowhere_else(
     assert events.job_ids("invalid_transition") == [job_id]
 
 
-async def test_t1_the_first_terminal_status_stays_and_the_later_one_is_logged(table: JobTable, events: Events) -> None:
+async def test_the_first_terminal_status_stays_and_the_later_one_is_logged(table: JobTable, events: Events) -> None:
+    """JOBTABLE-1."""
     job_id = await create_in(table, public.RUNNING)
     assert await move(table, job_id, public.RUNNING, public.CANCELED) == (True, public.CANCELED)
     assert await move(table, job_id, public.RUNNING, public.DONE) == (False, public.CANCELED)
@@ -109,7 +111,8 @@ async def test_t1_the_first_terminal_status_stays_and_the_later_one_is_logged(ta
 @pytest.mark.parametrize(
     ("old", "new"), [(public.JOB_STATUS_UNSPECIFIED, public.RUNNING), (public.QUEUED, 0), (99, public.RUNNING)]
 )
-async def test_t1_a_status_that_is_none_is_an_invalid_argument(table: JobTable, old: Any, new: Any) -> None:
+async def test_a_status_that_is_none_is_an_invalid_argument(table: JobTable, old: Any, new: Any) -> None:
+    """JOBTABLE-1."""
     job_id, _ = await create(table)
     with pytest.raises(Refusal) as caught:
         await move(table, job_id, old, new)
@@ -129,7 +132,8 @@ async def test_times_and_the_reason_of_a_failure_are_kept(table: JobTable, clock
     assert record.failure_reason == "because"
 
 
-async def test_t2_the_same_key_and_payload_is_the_same_job_whatever_the_order_of_labels(table: JobTable) -> None:
+async def test_the_same_key_and_payload_is_the_same_job_whatever_the_order_of_labels(table: JobTable) -> None:
+    """JOBTABLE-2."""
     labels = {f"key-{number}": str(number) for number in range(32)}
     first = public.JobSpec(job_type="t", labels=labels)
     again = public.JobSpec(job_type="t", labels=dict(reversed(labels.items())))
@@ -150,7 +154,8 @@ async def test_t2_the_same_key_and_payload_is_the_same_job_whatever_the_order_of
     ],
     ids=str,
 )
-async def test_t2_the_same_key_with_another_payload_is_a_conflict(table: JobTable, other: dict[str, Any]) -> None:
+async def test_the_same_key_with_another_payload_is_a_conflict(table: JobTable, other: dict[str, Any]) -> None:
+    """JOBTABLE-2."""
     spec: dict[str, Any] = {"job_type": "t", "labels": {"a": "1"}}
     await create(table, "k", public.JobSpec(**spec))
     with pytest.raises(Refusal) as caught:
@@ -158,11 +163,13 @@ async def test_t2_the_same_key_with_another_payload_is_a_conflict(table: JobTabl
     assert caught.value.code is grpc.StatusCode.FAILED_PRECONDITION
 
 
-async def test_t2_without_a_key_every_call_is_a_new_job(table: JobTable) -> None:
+async def test_without_a_key_every_call_is_a_new_job(table: JobTable) -> None:
+    """JOBTABLE-2."""
     assert (await create(table))[0] != (await create(table))[0]
 
 
-async def test_t2_the_oldest_key_is_forgotten_first_even_if_it_was_used_since(table: JobTable) -> None:
+async def test_the_oldest_key_is_forgotten_first_even_if_it_was_used_since(table: JobTable) -> None:
+    """JOBTABLE-2."""
     ids = {key: (await create(table, key))[0] for key in ("a", "b", "c")}
     assert await create(table, "a") == (ids["a"], False)
     await create(table, "d")
@@ -173,7 +180,8 @@ async def test_t2_the_oldest_key_is_forgotten_first_even_if_it_was_used_since(ta
     assert (await read(table, ids["a"])).summary.status == public.QUEUED
 
 
-async def test_t3_a_deleted_job_is_gone_with_its_key(table: JobTable) -> None:
+async def test_a_deleted_job_is_gone_with_its_key(table: JobTable) -> None:
+    """JOBTABLE-3."""
     job_id, _ = await create(table, "k")
     assert (await delete(table, job_id)).deleted
     with pytest.raises(Refusal) as caught:
@@ -185,13 +193,15 @@ async def test_t3_a_deleted_job_is_gone_with_its_key(table: JobTable) -> None:
     assert renewed != job_id
 
 
-async def test_t3_a_job_of_another_status_is_not_deleted(table: JobTable) -> None:
+async def test_a_job_of_another_status_is_not_deleted(table: JobTable) -> None:
+    """JOBTABLE-3."""
     job_id = await create_in(table, public.RUNNING)
     answer = await delete(table, job_id)
     assert (answer.deleted, answer.current_status) == (False, public.RUNNING)
 
 
-async def test_t3_a_job_that_a_duplicate_was_given_is_not_deleted(table: JobTable) -> None:
+async def test_a_job_that_a_duplicate_was_given_is_not_deleted(table: JobTable) -> None:
+    """JOBTABLE-3."""
     job_id, _ = await create(table, "k")
     await create(table, "k")
     answer = await delete(table, job_id)
@@ -199,7 +209,8 @@ async def test_t3_a_job_that_a_duplicate_was_given_is_not_deleted(table: JobTabl
     assert (await read(table, job_id)).summary.job_id == job_id
 
 
-async def test_t3_deleting_a_job_does_not_forget_a_key_that_is_another_jobs_by_now(table: JobTable) -> None:
+async def test_deleting_a_job_does_not_forget_a_key_that_is_another_jobs_by_now(table: JobTable) -> None:
+    """JOBTABLE-3."""
     old, _ = await create(table, "a")
     for key in ("b", "c", "d"):
         await create(table, key)
@@ -209,7 +220,8 @@ async def test_t3_deleting_a_job_does_not_forget_a_key_that_is_another_jobs_by_n
     assert await create(table, "a") == (new, False)
 
 
-async def test_t4_pages_go_by_time_and_then_by_id_ascending_in_both_orders(table: JobTable, clock: Clock) -> None:
+async def test_pages_go_by_time_and_then_by_id_ascending_in_both_orders(table: JobTable, clock: Clock) -> None:
+    """JOBTABLE-4."""
     batches = []
     for _ in range(3):
         batches.append(sorted([(await create(table))[0] for _ in range(4)]))
@@ -224,7 +236,8 @@ async def test_t4_pages_go_by_time_and_then_by_id_ascending_in_both_orders(table
     assert await listed(table, page=public.PageRequest(page_token="99")) == ([], "")
 
 
-async def test_t4_a_job_is_listed_under_the_status_that_it_has_now(table: JobTable) -> None:
+async def test_a_job_is_listed_under_the_status_that_it_has_now(table: JobTable) -> None:
+    """JOBTABLE-4."""
     by_status = {status: await create_in(table, status) for status in STATUSES}
     for status in STATUSES:
         assert await listed(table, status_filter=[status]) == ([by_status[status]], "")

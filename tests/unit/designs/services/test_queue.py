@@ -37,7 +37,8 @@ async def test_jobs_leave_in_the_order_in_which_they_came() -> None:
     assert [await dequeue(queue) for _ in range(5)] == ids
 
 
-async def test_q1_a_job_is_in_the_queue_once() -> None:
+async def test_a_job_is_in_the_queue_once() -> None:
+    """QUEUE-1."""
     queue = FifoQueue()
     first = await enqueue(queue)
     await enqueue(queue)
@@ -55,28 +56,32 @@ async def test_removing_is_safe_to_repeat() -> None:
     assert await dequeue(queue) == ""
 
 
-async def test_q3_an_asker_is_given_the_job_that_comes_while_it_waits() -> None:
+async def test_an_asker_is_given_the_job_that_comes_while_it_waits() -> None:
+    """QUEUE-3."""
     queue = FifoQueue()
     first, second = await asking(queue), await asking(queue)
     ids = [await enqueue(queue), await enqueue(queue)]
     assert [await first, await second] == ids
 
 
-async def test_q3_an_asker_leaves_without_when_its_time_is_over() -> None:
+async def test_an_asker_leaves_without_when_its_time_is_over() -> None:
+    """QUEUE-3."""
     queue = FifoQueue()
     assert await dequeue(queue, 0.21) == ""
     assert not queue._askers
 
 
 @pytest.mark.parametrize("seconds_left", [0.19, 0.0, -1.0])
-async def test_q2_nothing_is_popped_for_a_call_with_under_200_ms_left(seconds_left: float) -> None:
+async def test_nothing_is_popped_for_a_call_with_under_200_ms_left(seconds_left: float) -> None:
+    """QUEUE-2."""
     queue = FifoQueue()
     job_id = await enqueue(queue)
     assert await dequeue(queue, seconds_left) == ""
     assert await dequeue(queue) == job_id
 
 
-async def test_q2_nothing_is_popped_for_an_asker_that_was_cancelled() -> None:
+async def test_nothing_is_popped_for_an_asker_that_was_cancelled() -> None:
+    """QUEUE-2."""
     queue = FifoQueue()
     gone = await asking(queue)
     gone.cancel()
@@ -86,7 +91,8 @@ async def test_q2_nothing_is_popped_for_an_asker_that_was_cancelled() -> None:
     assert await dequeue(queue) == job_id
 
 
-async def test_q2_an_asker_that_is_cancelled_after_it_was_woken_passes_the_job_on() -> None:
+async def test_an_asker_that_is_cancelled_after_it_was_woken_passes_the_job_on() -> None:
+    """QUEUE-2."""
     queue = FifoQueue()
     gone, next_one = await asking(queue), await asking(queue)
     job_id = await enqueue(queue)  # wakes the first of them
@@ -97,7 +103,8 @@ async def test_q2_an_asker_that_is_cancelled_after_it_was_woken_passes_the_job_o
         assert await next_one == job_id
 
 
-async def test_q2_a_job_that_somebody_took_first_leaves_the_asker_waiting_for_the_next() -> None:
+async def test_a_job_that_somebody_took_first_leaves_the_asker_waiting_for_the_next() -> None:
+    """QUEUE-2."""
     queue = FifoQueue()
     asker = await asking(queue)
     first = await enqueue(queue)
@@ -121,7 +128,8 @@ async def settle(queue: FifoQueue, *settled: str) -> str:
     return answer.job_id
 
 
-async def test_q4_an_id_that_is_not_settled_for_5_s_is_in_front_again() -> None:
+async def test_an_id_that_is_not_settled_for_5_s_is_in_front_again() -> None:
+    """QUEUE-4."""
     clock = Clock()
     queue = FifoQueue(stopwatch=clock.stopwatch)
     lost = [await enqueue(queue), await enqueue(queue)]
@@ -135,7 +143,8 @@ async def test_q4_an_id_that_is_not_settled_for_5_s_is_in_front_again() -> None:
     assert await settle(queue) == behind
 
 
-async def test_q4_an_id_that_is_settled_does_not_come_back() -> None:
+async def test_an_id_that_is_settled_does_not_come_back() -> None:
+    """QUEUE-4."""
     clock = Clock()
     queue = FifoQueue(stopwatch=clock.stopwatch)
     job_id = await enqueue(queue)
@@ -145,7 +154,8 @@ async def test_q4_an_id_that_is_settled_does_not_come_back() -> None:
     assert await settle(queue) == ""
 
 
-async def test_q4_who_does_not_settle_takes_an_id_for_good() -> None:
+async def test_who_does_not_settle_takes_an_id_for_good() -> None:
+    """QUEUE-4."""
     clock = Clock()
     queue = FifoQueue(stopwatch=clock.stopwatch)
     job_id = await enqueue(queue)
@@ -154,7 +164,8 @@ async def test_q4_who_does_not_settle_takes_an_id_for_good() -> None:
     assert await settle(queue) == ""
 
 
-async def test_q4_an_id_that_was_removed_and_not_settled_is_in_front_again() -> None:
+async def test_an_id_that_was_removed_and_not_settled_is_in_front_again() -> None:
+    """QUEUE-4."""
     clock = Clock()
     queue = FifoQueue(stopwatch=clock.stopwatch)
     kept, settled = await enqueue(queue), await enqueue(queue)

@@ -19,7 +19,8 @@ async def store(table: ResultTable, job_id: str, **fields: Any) -> tuple[bool, b
     return answer.stored, answer.already_exists, answer.current_terminal_status
 
 
-async def test_r1_the_first_envelope_stays_and_a_conflict_says_its_status() -> None:
+async def test_the_first_envelope_stays_and_a_conflict_says_its_status() -> None:
+    """ENVELOPE-1."""
     table, job_id = ResultTable(), new_id()
     assert await store(table, job_id) == (True, False, public.DONE)
     assert await store(table, job_id) == (True, True, public.DONE)
@@ -30,7 +31,8 @@ async def test_r1_the_first_envelope_stays_and_a_conflict_says_its_status() -> N
 
 
 @pytest.mark.parametrize("output", [b"", b"abc", bytes(limits.MAX_OUTPUT_BYTES)], ids=["none", "some", "most"])
-async def test_r2_the_checksum_is_always_there(output: bytes) -> None:
+async def test_the_checksum_is_always_there(output: bytes) -> None:
+    """ENVELOPE-2."""
     table, job_id = ResultTable(), new_id()
     await store(table, job_id, output_bytes=output)
     result = await table.get_result(internal.GetResultRequest(job_id=job_id))
@@ -48,7 +50,8 @@ async def test_r2_the_checksum_is_always_there(output: bytes) -> None:
     ],
     ids=["running", "unspecified", "too-large", "other-checksum", "malformed"],
 )
-async def test_r2_an_envelope_that_is_none_is_refused(fields: dict[str, Any], said: str) -> None:
+async def test_an_envelope_that_is_none_is_refused(fields: dict[str, Any], said: str) -> None:
+    """ENVELOPE-2."""
     table = ResultTable()
     with pytest.raises(Refusal, match=said):
         await store(table, **{"job_id": new_id(), **fields})

@@ -40,7 +40,8 @@ def test_after_a_pause_of_our_own_a_worker_has_its_4000_ms_again(roster: Roster,
     assert roster.expire() == {"w": []}
 
 
-def test_g1_the_jobs_of_a_silent_worker_are_lost_and_taken_once(roster: Roster, clock: Clock) -> None:
+def test_the_jobs_of_a_silent_worker_are_lost_and_taken_once(roster: Roster, clock: Clock) -> None:
+    """ROSTER-1."""
     roster.hand_out("a", "w")
     roster.hand_out("b", "w")
     clock.advance(4)
@@ -50,7 +51,8 @@ def test_g1_the_jobs_of_a_silent_worker_are_lost_and_taken_once(roster: Roster, 
     assert [lost and lost.job_id for lost in taken] == ["a", "b", None]
 
 
-def test_g2_a_job_is_exhausted_when_it_was_lost_for_the_fourth_time(roster: Roster, clock: Clock) -> None:
+def test_a_job_is_exhausted_when_it_was_lost_for_the_fourth_time(roster: Roster, clock: Clock) -> None:
+    """ROSTER-2."""
     for handed_out in range(1, 5):
         roster.heartbeat("w", holding=None)
         roster.hand_out("a", "w")
@@ -62,7 +64,8 @@ def test_g2_a_job_is_exhausted_when_it_was_lost_for_the_fourth_time(roster: Rost
         assert lost.is_exhausted == (handed_out == 4)
 
 
-def test_g2_the_count_is_forgotten_when_the_job_has_ended(roster: Roster, clock: Clock) -> None:
+def test_the_count_is_forgotten_when_the_job_has_ended(roster: Roster, clock: Clock) -> None:
+    """ROSTER-2."""
     roster.hand_out("a", "w")
     roster.end("a")
     clock.advance(4)

@@ -113,7 +113,8 @@ async def test_too_large_an_output_is_failed_before_it_is_made(parts: Parts, sta
 
 
 @pytest.mark.parametrize("fault", ["before", "after"])
-async def test_k1_a_report_is_repeated_until_it_is_answered(parts: Parts, start: Start, fault: Any) -> None:
+async def test_a_report_is_repeated_until_it_is_answered(parts: Parts, start: Start, fault: Any) -> None:
+    """WORKERSERVICE-1."""
     door = Door(parts.coordinator)
     door.fail("report_work_outcome", fault, times=2)
     await start(door=door)
@@ -124,9 +125,10 @@ async def test_k1_a_report_is_repeated_until_it_is_answered(parts: Parts, start:
     assert door.calls.count("report_work_outcome") == 4
 
 
-async def test_k1_a_report_that_is_refused_is_given_up_and_the_slot_goes_on(
+async def test_a_report_that_is_refused_is_given_up_and_the_slot_goes_on(
     parts: Parts, start: Start, events: Events
 ) -> None:
+    """WORKERSERVICE-1."""
     gate = Gate()
     await start(work=gate)
     gone = await parts.submit()
@@ -140,7 +142,8 @@ async def test_k1_a_report_that_is_refused_is_given_up_and_the_slot_goes_on(
     assert events.job_ids("report_refused") == [gone]
 
 
-async def test_k2_a_heartbeat_names_the_jobs_that_the_worker_has(parts: Parts) -> None:
+async def test_a_heartbeat_names_the_jobs_that_the_worker_has(parts: Parts) -> None:
+    """WORKERSERVICE-2."""
     named: list[set[str]] = []
 
     class Listening(Door):
@@ -164,9 +167,10 @@ async def test_k2_a_heartbeat_names_the_jobs_that_the_worker_has(parts: Parts) -
     assert named == [set(), ids, set()]
 
 
-async def test_k3_a_coordinator_that_is_away_is_asked_again_and_knows_the_worker_again(
+async def test_a_coordinator_that_is_away_is_asked_again_and_knows_the_worker_again(
     parts: Parts, start: Start, events: Events
 ) -> None:
+    """WORKERSERVICE-3."""
     door = Door(parts.coordinator)
     for method in ("worker_heartbeat", "fetch_work"):
         door.fail(method, times=2)

@@ -126,7 +126,7 @@ ON CONFLICT (job) DO UPDATE SET
     message = coalesce(excluded.message, note.message),
     checkpoint = coalesce(excluded.checkpoint, note.checkpoint)
 
--- [place_anew]
+-- [place_again]
 -- An UPDATE locks ready for writing before it draws the places, as POSTGRES-3 asks.
 UPDATE {schema}.ready SET place = nextval('{schema}.job_seq'), scheduled_at = $2::timestamptz
 WHERE job = ANY ($1::bigint[])

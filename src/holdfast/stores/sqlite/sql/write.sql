@@ -79,5 +79,5 @@ ON CONFLICT (job) DO UPDATE SET
     message = coalesce(excluded.message, message),
     checkpoint = coalesce(excluded.checkpoint, checkpoint)
 
--- [place_anew]
+-- [place_again]
 UPDATE holdfast_ready SET place = ?2, scheduled_at = ?3 WHERE job = ?1
