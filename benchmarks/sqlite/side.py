@@ -11,7 +11,7 @@ from uuid import uuid4
 from benchmarks.workload import DRAIN_BATCH_JOBS, QUEUE, RESULT
 from holdfast.core.commands import NewJob
 from holdfast.stores.sqlite.connection import connect
-from holdfast.stores.sqlite.schema import migrate
+from holdfast.stores.sqlite.migrate import migrate
 
 SQL: Final = Path(__file__).parent / "sql"
 

@@ -15,7 +15,8 @@ import pytest
 from holdfast.core.errors import Unavailable
 from holdfast.stores.migrations import Migration
 from holdfast.stores.postgres import migrate, version
-from holdfast.stores.sqlite import SQLiteStore, schema
+from holdfast.stores.sqlite import SQLiteStore
+from holdfast.stores.sqlite import migrate as sqlite_migrate
 from tests.conftest import NewDatabase
 from tests.integration.postgres.databases import connected, fetch
 from tests.integration.postgres.test_migrations import shape_of
@@ -110,7 +111,7 @@ async def test_a_file_is_upgraded_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier_file: Path
 ) -> None:
     before = shape_of_file(earlier_file)
-    statements, interruptions = schema._statements, Interruptions()
+    statements, interruptions = sqlite_migrate._statements, Interruptions()
 
     def interrupted(text: str) -> Iterator[str]:
         for statement in statements(text):
@@ -118,7 +119,7 @@ async def test_a_file_is_upgraded_whole_or_not_at_all(
             yield statement
             interruptions.at("after", statement)
 
-    monkeypatch.setattr(schema, "_statements", interrupted)
+    monkeypatch.setattr(sqlite_migrate, "_statements", interrupted)
     for _ in range(1000):
         assert shape_of_file(earlier_file) == before
         store = SQLiteStore(earlier_file)
@@ -143,7 +144,7 @@ async def test_many_open_an_earlier_file_at_once(earlier_file: Path) -> None:
         await store.close()
     with closing(sqlite3.connect(earlier_file)) as connection:
         found = connection.execute("SELECT version FROM holdfast_meta").fetchall()
-    assert found == [(len(schema._migrations()),)]
+    assert found == [(len(sqlite_migrate._migrations()),)]
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from holdfast.stores.sqlite.claim import INLINE_PAYLOAD_BYTES, SEQ
 from holdfast.stores.sqlite.connection import connect
+from holdfast.stores.sqlite.migrate import migrate
 from holdfast.stores.sqlite.rows import json_array
-from holdfast.stores.sqlite.schema import migrate
 from holdfast.stores.sqlite.statements import SQL, execute
 
 SUBMIT_BATCH: Final = 1000

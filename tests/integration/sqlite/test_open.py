@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.core.errors import ConfigError, SchemaMismatch, UsageError
 from holdfast.core.states import State
-from holdfast.stores.sqlite import SQLiteStore, schema
+from holdfast.stores.sqlite import SQLiteStore, migrate
 from holdfast.testing.factories import read_state, submit_one
 from tests.integration.sqlite.conftest import OpenStore
 
@@ -38,7 +38,7 @@ async def test_a_file_of_a_newer_holdfast_is_refused(path: Path, store: SQLiteSt
 async def test_a_newer_file_takes_programs_that_it_is_compatible_with(path: Path, store: SQLiteStore) -> None:
     await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE holdfast_meta SET version = 99, compatible_since = ?", (len(schema._migrations()),))
+        connection.execute("UPDATE holdfast_meta SET version = 99, compatible_since = ?", (len(migrate._migrations()),))
     for migrates in (True, False):
         store = SQLiteStore(path, migrates=migrates)
         await store.open()
@@ -84,9 +84,9 @@ def _opened_without_rights(path: Path) -> str:
     program = f"""
 import asyncio, concurrent.futures.thread, os  # imported while it may still read them
 from holdfast.core.errors import HoldfastError
-from holdfast.stores.sqlite import SQLiteStore, schema
+from holdfast.stores.sqlite import SQLiteStore, migrate
 store = SQLiteStore({str(path)!r})
-schema._migrations()
+migrate._migrations()
 {drop_rights if os.geteuid() == 0 else ""}
 try:
     asyncio.run(store.open())

@@ -82,7 +82,7 @@ def statements() -> dict[str, str]:
     """All of them, with what is filled in at run time; those of ``doctor`` walk over tables by design."""
     found = {}
     for name, text in SQL.items():
-        if name.startswith("doctor"):
+        if name.startswith(("doctor", "migrate")):
             continue
         if "{candidates}" in text:
             for states in (None, *({state} for state in State), set(State)):

@@ -104,7 +104,9 @@ class Database:
         self.channel = f"{CHANNEL}_{schema}"[:MAX_IDENTIFIER_CHARACTERS]
         self.on_lost: Callable[[], None] = _nothing
         """Called when a connection has ended: the next one may be to another server."""
-        self.listener = Listener(self._connect_plainly, self.channel, self._wakeups)
+        self.listener = Listener(
+            self._connect_plainly, self.channel, self._wakeups, probe=self.sql["wait.is_read_only"]
+        )
         self.news: News = self.listener if listen else self._wakeups
 
     # connections
@@ -153,9 +155,8 @@ class Database:
             raise
 
     async def _require_schema(self) -> None:
-        table = f"{self.sql.schema}.{version.VERSION_TABLE}"
         try:
-            rows = await self.fetch(version.READ.format(table=table))
+            rows = await self.fetch(self.sql["migrate.version"])
         except SchemaMissing as error:
             raise SchemaMissing(
                 f"Holdfast's tables are not in schema {self._schema!r}; run: holdfast migrate"

@@ -49,52 +49,8 @@ PATIENCE_SECONDS: Final = 60.0
 TELL_SECONDS: Final = 5.0
 """How often is looked for whom an index waits for."""
 MAX_BATCHES: Final = 10_000_000
-
-_HOLDERS: Final = """
-    SELECT DISTINCT l.pid, a.application_name, a.usename, a.xact_start
-    FROM pg_locks l
-    LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'relation' AND l.granted AND NOT l.pid = ANY ($3::int[])
-        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-        AND l.relation IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace($1))
-        AND coalesce(a.xact_start < clock_timestamp() - make_interval(secs => $2::float8), true)
-    ORDER BY a.xact_start NULLS LAST
-    LIMIT 3
-"""
-_BLOCKERS: Final = """
-    SELECT a.pid, a.application_name, a.usename, a.xact_start
-    FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids($1::int)) ORDER BY a.xact_start LIMIT 3
-"""
-_RIGHTS: Final = """
-    SELECT
-        current_user AS role, current_database() AS database, n.oid IS NOT NULL AS schema_exists,
-        has_database_privilege(current_database(), 'CREATE') AS may_create_schema,
-        has_schema_privilege(n.oid, 'USAGE') AS may_use_schema,
-        has_schema_privilege(n.oid, 'CREATE') AS may_create_tables,
-        foreign_one.relname AS foreign_table, pg_get_userbyid(foreign_one.relowner) AS foreign_owner
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_namespace n ON n.nspname = $1
-    LEFT JOIN LATERAL (
-        SELECT c.relname, c.relowner FROM pg_class c
-        WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'S') AND NOT pg_has_role(c.relowner, 'USAGE')
-        ORDER BY c.relname LIMIT 1
-    ) AS foreign_one ON true
-"""
-_INVALID: Final = """
-    SELECT true FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE c.relnamespace = to_regnamespace($1) AND c.relname = $2 AND NOT i.indisvalid
-"""
-_FIRST_NOTE: Final = (
-    """CREATE TABLE IF NOT EXISTS {table} (
-        version_num varchar(32) NOT NULL CONSTRAINT schema_version_pkc PRIMARY KEY, compatible_since varchar(32)
-    )""",
-    "INSERT INTO {table} (version_num, compatible_since) VALUES ('{number}', '{since}')",
-)
-_NEXT_NOTE: Final = (
-    # A table of the time before this column.
-    "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS compatible_since varchar(32)",
-    "UPDATE {table} SET version_num = '{number}', compatible_since = '{since}'",
-)
+_FIRST_NOTE: Final = ("migrate.make_version", "migrate.first_version")
+_NEXT_NOTE: Final = ("migrate.extend_version", "migrate.next_version")
 
 
 async def upgrade(url: str, *, schema: str = "holdfast", revision: str = "head", say: Say | None = None) -> str:
@@ -130,7 +86,6 @@ class _Upgrade:
         self._connection = connection
         self._statements = statements
         self._schema = schema
-        self._table = f"{statements.schema}.{VERSION_TABLE}"
         self._say = say
         self.at = Schema(0, 0)
         """The number that was found, or reached."""
@@ -146,18 +101,17 @@ class _Upgrade:
         return [one for one in migrations if one.number > self.at.number]
 
     async def _found(self) -> Schema:
-        may_read = "SELECT has_table_privilege(to_regclass($1)::oid, 'SELECT')"
-        match await self._connection.fetchval(may_read, self._table):
+        match await self._connection.fetchval(self._statements["migrate.may_read"]):
             case None:
                 return Schema(0, 0)
             case False:
                 raise ConfigError(
                     f"the role may not read {self._schema}.{VERSION_TABLE}; grant it SELECT on Holdfast's tables"
                 )
-        return version.found_in(await self._connection.fetch(version.READ.format(table=self._table)))
+        return version.found_in(await self._connection.fetch(self._statements["migrate.version"]))
 
     async def require_rights(self, *, to_change: bool = False) -> None:
-        (row,) = await self._connection.fetch(_RIGHTS, self._schema)
+        (row,) = await self._connection.fetch(self._statements["migrate.rights"], self._schema)
         rights = dict(row)
         missing = _missing_right(self._schema, rights)
         if missing is None and to_change and rights["schema_exists"]:
@@ -182,7 +136,7 @@ class _Upgrade:
         is_said = False
         while True:
             await guard.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
-            if await guard.fetchval("SELECT pg_try_advisory_xact_lock($1)", LOCK_NUMBER):
+            if await guard.fetchval(self._statements["migrate.take_turn"], LOCK_NUMBER):
                 return
             await guard.execute("ROLLBACK")
             if not is_said:
@@ -192,15 +146,15 @@ class _Upgrade:
 
     async def _create(self, migrations: Sequence[Migration]) -> None:
         async with self._connection.transaction():
-            if not await self._connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", self._statements.schema):
-                await self._execute(f"CREATE SCHEMA {self._statements.schema}")
+            if not await self._connection.fetchval(self._statements["migrate.has_schema"]):
+                await self._execute(self._statements["migrate.make_schema"])
             for statement in at_once(migrations, self._statements):
                 await self._execute(statement)
             await self._note(migrations[-1], _FIRST_NOTE)
         self.at = Schema(migrations[-1].number, migrations[-1].compatible_since)
 
-    async def _note(self, migration: Migration, statements: Sequence[str]) -> None:
-        for statement in _filled(statements, self._table, migration):
+    async def _note(self, migration: Migration, names: Sequence[str]) -> None:
+        for statement in _filled(names, self._statements, migration):
             await self._execute(statement)
 
     async def _execute(self, statement: str) -> str:
@@ -255,8 +209,8 @@ class _Upgrade:
         """MIGRATE-2."""
         await self._wait_at_most(VACUUM_SECONDS)
         for table in tables:
-            if await self._connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table):
-                await self._execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
+            if await self._connection.fetchval(self._statements["migrate.has_table"], table):
+                await self._execute(self._statements["migrate.have_vacuum_leave"].replace("{table}", table))
 
     async def _wait_at_most(self, seconds: float) -> None:
         await self._connection.execute(f"SET LOCAL lock_timeout = {seconds * 1000:.0f}")
@@ -264,8 +218,8 @@ class _Upgrade:
     async def _alone(self, statement: str, guard: asyncpg.Connection) -> None:
         """MIGRATE-3."""
         index = index_made_by(statement)
-        if index is not None and await self._connection.fetchval(_INVALID, self._statements.schema, index):
-            await self._waiting(f"DROP INDEX CONCURRENTLY {self._statements.schema}.{index}", guard)
+        if index is not None and await self._connection.fetchval(self._statements["migrate.has_broken_index"], index):
+            await self._waiting(self._statements["migrate.drop_index"].replace("{index}", index), guard)
         await self._waiting(statement, guard)
 
     async def _waiting(self, statement: str, guard: asyncpg.Connection) -> None:
@@ -281,7 +235,7 @@ class _Upgrade:
         said = ""
         while True:
             await asyncio.sleep(TELL_SECONDS)
-            rows = await guard.fetch(_BLOCKERS, self._connection.get_server_pid())
+            rows = await guard.fetch(self._statements["migrate.blockers"], self._connection.get_server_pid())
             found = _blockers(rows)
             if found and found != said:
                 self._say(f"an index waits for the end of what others do: {found}")
@@ -299,7 +253,7 @@ class _Upgrade:
     async def _holders(self, guard: asyncpg.Connection) -> str:
         """Who holds a table and did so while we waited, for a person to read."""
         ours = [self._connection.get_server_pid(), guard.get_server_pid()]
-        return _blockers(await guard.fetch(_HOLDERS, self._statements.schema, LOCK_SECONDS / 2, ours))
+        return _blockers(await guard.fetch(self._statements["migrate.holders"], LOCK_SECONDS / 2, ours))
 
 
 def _blockers(rows: Sequence[Any]) -> str:
@@ -341,15 +295,15 @@ def sql(*, schema: str = "holdfast") -> str:
     """The statements that ``upgrade`` would run on an empty database."""
     statements = Statements(schema)
     migrations = version.migrations()
-    noted = _filled(_FIRST_NOTE, f"{statements.schema}.{VERSION_TABLE}", migrations[-1])
-    first = f"CREATE SCHEMA IF NOT EXISTS {statements.schema}"
+    noted = _filled(_FIRST_NOTE, statements, migrations[-1])
+    first = statements["migrate.make_schema_once"]
     texts = ["BEGIN", first, *at_once(migrations, statements), *noted, "COMMIT"]
     return "".join(f"{text.removesuffix(';')};\n\n" for text in texts)
 
 
-def _filled(statements: Sequence[str], table: str, migration: Migration) -> list[str]:
+def _filled(names: Sequence[str], statements: Statements, migration: Migration) -> list[str]:
     number, since = version.written(migration.number), version.written(migration.compatible_since)
-    return [statement.format(table=table, number=number, since=since) for statement in statements]
+    return [statements[name].replace("{number}", number).replace("{since}", since) for name in names]
 
 
 def _nothing(_: str) -> None:

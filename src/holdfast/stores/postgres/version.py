@@ -9,8 +9,6 @@ from holdfast.core.errors import SchemaMismatch
 from holdfast.stores.migrations import Migration, Schema, migrations_of, newest
 
 VERSION_TABLE: Final = "schema_version"
-READ: Final = "SELECT version_num, to_jsonb(v) ->> 'compatible_since' AS compatible_since FROM {table} v"
-"""The second column came later than the table."""
 
 
 def migrations() -> tuple[Migration, ...]:
@@ -32,7 +30,10 @@ def written(number: int) -> str:
 
 
 def found_in(rows: Any) -> Schema:
-    """What READ has read. A database that does not say which programs go on beside it takes those of its own number."""
+    """What ``migrate.version`` has read.
+
+    A database that does not say which programs go on beside it takes those of its own number.
+    """
     if not rows:
         return Schema(0, 0)
     number = int(rows[0]["version_num"])

@@ -21,7 +21,6 @@ LONG_PAUSE_SECONDS: Final = 0.01
 """Between two notifications of this process: short at first, long while there is always something to tell."""
 RECONNECT_AFTER_SECONDS: Final = 1.0
 PROBE_EVERY_SECONDS: Final = 30.0
-PROBE: Final = "SELECT current_setting('transaction_read_only') = 'on'"
 MAX_PAYLOAD_BYTES: Final = 7999
 """PostgreSQL refuses a longer one; a queue's name is far shorter."""
 
@@ -98,10 +97,11 @@ class Notifier:
 class Listener:
     """Hears of work in other processes, from when somebody first asks; reconnects for as long as it is open."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Any]], channel: str, wakeups: Wakeups) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Any]], channel: str, wakeups: Wakeups, *, probe: str) -> None:
         self._connect = connect
         self._channel = channel
         self._wakeups = wakeups
+        self._probe = probe
         self._task: asyncio.Task[None] | None = None
         self.is_listening = asyncio.Event()
 
@@ -144,7 +144,7 @@ class Listener:
                     async with asyncio.timeout(PROBE_EVERY_SECONDS):
                         await is_lost.wait()
                     break
-                if await connection.fetchval(PROBE, timeout=PROBE_EVERY_SECONDS):
+                if await connection.fetchval(self._probe, timeout=PROBE_EVERY_SECONDS):
                     raise ConnectionError("this server cannot be written to, so nobody submits here")
         finally:
             connection.terminate()

@@ -60,10 +60,10 @@ from holdfast.stores.sqlite.connection import Synchronous, connect, require_dura
 from holdfast.stores.sqlite.cursors import ClaimCursors
 from holdfast.stores.sqlite.errors import translated
 from holdfast.stores.sqlite.files import OpenFiles
+from holdfast.stores.sqlite.migrate import migrate, require_current
 from holdfast.stores.sqlite.page import Search
 from holdfast.stores.sqlite.presence import Presence
 from holdfast.stores.sqlite.reader import Reader
-from holdfast.stores.sqlite.schema import migrate, require_current
 from holdfast.stores.sqlite.settle import settle as settle_all
 from holdfast.stores.sqlite.submit import is_plain, submit_together
 from holdfast.stores.sqlite.submit import submit as submit_all

@@ -14,16 +14,11 @@ from holdfast.core.errors import SchemaMismatch, SchemaMissing
 from holdfast.stores.migrations import Migration, Schema, migrations_of, newest
 from holdfast.stores.sqlite.connection import patiently
 from holdfast.stores.sqlite.errors import is_busy
-from holdfast.stores.sqlite.statements import fill
+from holdfast.stores.sqlite.statements import SQL, fill
 
 LOCKED_SECONDS: Final = 5.0
 """Others who make the tables at the same moment are done sooner. Whoever takes longer holds a transaction open: perhaps
 our caller itself, who would wait for us for ever."""
-_META: Final = """
-    CREATE TABLE IF NOT EXISTS holdfast_meta (version INTEGER NOT NULL, compatible_since INTEGER) STRICT
-"""
-_HAS_COMPATIBLE_SINCE: Final = "SELECT 1 FROM pragma_table_info('holdfast_meta') WHERE name = 'compatible_since'"
-"""The column came later than the table."""
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -86,22 +81,19 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _note(connection: sqlite3.Connection, reached: Schema) -> None:
-    connection.execute(_META)
-    if connection.execute(_HAS_COMPATIBLE_SINCE).fetchone() is None:
-        connection.execute("ALTER TABLE holdfast_meta ADD COLUMN compatible_since INTEGER")
-    connection.execute("DELETE FROM holdfast_meta")
-    connection.execute(
-        "INSERT INTO holdfast_meta (version, compatible_since) VALUES (?, ?)",
-        (reached.number, reached.compatible_since),
-    )
+    connection.execute(SQL["migrate.make_version"])
+    if connection.execute(SQL["migrate.is_extended"]).fetchone() is None:
+        connection.execute(SQL["migrate.extend_version"])
+    connection.execute(SQL["migrate.forget_version"])
+    connection.execute(SQL["migrate.next_version"], (reached.number, reached.compatible_since))
 
 
 def _found(connection: sqlite3.Connection) -> Schema:
     """A file that does not say which programs go on beside it takes those of its own number."""
-    exists = patiently(connection, "SELECT 1 FROM sqlite_master WHERE name = 'holdfast_meta'").fetchone()
+    exists = patiently(connection, SQL["migrate.has_version"]).fetchone()
     if exists is None:
         return Schema(0, 0)
-    row = patiently(connection, "SELECT * FROM holdfast_meta ORDER BY version DESC").fetchone()
+    row = patiently(connection, SQL["migrate.version"]).fetchone()
     number, *since = row or (0,)
     return Schema(number, number if since in ([], [None]) else since[0])
 
