@@ -130,7 +130,7 @@ def as_given(job: NewJob) -> dict[str, Any]:
 
 def given_from(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same fields from a record's columns, as a store has them."""
-    options = Options.decode(row["options"], max_attempts=row["max_attempts"])
+    options = Options.decode(row["options"], max_attempts=row["max_attempts"], may_be_newer=True)
     return {name: one.read(row, options) for name, one in FIELDS.items() if one.read is not None}
 
 

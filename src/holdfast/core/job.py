@@ -55,15 +55,17 @@ class Options:
         return json.dumps(data, ensure_ascii=False, separators=(",", ":")) if data else None
 
     @classmethod
-    def decode(cls, text: str | None, *, max_attempts: int) -> "Options":
+    def decode(cls, text: str | None, *, max_attempts: int, may_be_newer: bool) -> "Options":
+        """``may_be_newer``: to be read by people, where what a newer program wrote beside is left out, not refused."""
         if text is None:
             if max_attempts == limits.DEFAULT_MAX_ATTEMPTS:
                 return DEFAULT_OPTIONS
             return cls(retry=Retry(max_attempts=max_attempts))
         data = json.loads(text)
         data["retry"] = Retry.from_data(data.get("retry", {}), max_attempts=max_attempts)
-        # A newer program may have written more than this one knows.
-        return cls(**{name: data[name] for name in _OPTION_NAMES if name in data})
+        if may_be_newer:
+            data = {name: data[name] for name in _OPTION_NAMES if name in data}
+        return cls(**data)
 
 
 def _same(value: Any) -> Any:
@@ -128,7 +130,8 @@ class ClaimedJob:
     @property
     def options(self) -> Options:
         # Decoded on demand: most jobs run at the defaults, which are stored as nothing.
-        return Options.decode(self.encoded_options, max_attempts=self.max_attempts)
+        # Whoever runs a job must know all that was asked for; a worker that does not hands it back.
+        return Options.decode(self.encoded_options, max_attempts=self.max_attempts, may_be_newer=False)
 
 
 Made = TypeVar("Made", Lease, ClaimedJob)

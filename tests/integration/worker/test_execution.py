@@ -404,6 +404,7 @@ async def test_a_job_that_cannot_be_started_goes_back_and_holds_up_nobody(world:
                 while not (found := file.execute("SELECT attempt, version FROM holdfast_waiting").fetchall()):
                     await asyncio.sleep(0.01)
         assert found == [(0, 1)]
+        assert (await world.store.read([newer]))[0] is not None
         assert file.execute("SELECT count(*) FROM holdfast_running").fetchone() == (0,)
 
 

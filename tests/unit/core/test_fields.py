@@ -77,13 +77,16 @@ def test_a_job_that_is_read_has_all_of_them() -> None:
 
 def test_options_at_their_defaults_are_stored_as_nothing() -> None:
     assert new_job().encoded_options is None
-    assert Options.decode(None, max_attempts=3) is DEFAULT_OPTIONS
+    assert Options.decode(None, max_attempts=3, may_be_newer=False) is DEFAULT_OPTIONS
     job = full_job()
-    assert Options.decode(job.encoded_options, max_attempts=job.retry.max_attempts) == job.options
+    assert Options.decode(job.encoded_options, max_attempts=job.retry.max_attempts, may_be_newer=False) == job.options
 
 
 def test_an_option_of_a_newer_program_is_passed_over() -> None:
-    assert Options.decode('{"colour":"blue","key":"k"}', max_attempts=3) == Options(key="k")
+    newer = '{"colour":"blue","key":"k"}'
+    assert Options.decode(newer, max_attempts=3, may_be_newer=True) == Options(key="k")
+    with pytest.raises(TypeError, match="colour"):
+        Options.decode(newer, max_attempts=3, may_be_newer=False)
 
 
 def test_a_job_comes_out_of_a_child_process_as_it_went_in() -> None:
