@@ -112,13 +112,13 @@ def test_the_advice_does_not_show_a_password(postgres_url: str) -> None:
 
 def test_a_newer_postgresql_database_is_refused(migrated_url: str) -> None:
     with psycopg.connect(migrated_url) as connection:
-        connection.execute("UPDATE holdfast.schema_version SET version_num = '9999'")
+        connection.execute("UPDATE holdfast.schema_version SET version_num = '9999', compatible_since = '9998'")
     assert "upgrade" in refused("jobs", url=migrated_url)
 
 
 def test_a_newer_file_is_refused(url: str) -> None:
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE holdfast_meta SET version = 9999")
+        connection.execute("UPDATE holdfast_meta SET version = 9999, compatible_since = 9998")
     assert "newer Holdfast" in refused("jobs", url=url)
 
 
