@@ -24,7 +24,7 @@ CITED_BY_A_MODEL = re.compile(r"\b([A-Z]{3,})_(\d{1,2})_[A-Z]")
 # A letter and a number, stated or cited as codes are: in brackets, in bold, or at the start of a line or a docstring.
 WITHOUT_A_WORD = re.compile(
     r"^ *[A-Z]{1,2}\d{1,2}\. [A-Z`]|\*\*[A-Z]{1,2}\d{1,2}\.?\*\*"
-    r"|\([A-Z]{1,2}\d{1,2}(?:\)|,| to)|\"{3}[A-Z]{1,2}\d{1,2}[.:,\"]",
+    r"|(?<!\w)\([A-Z]{1,2}\d{1,2}(?:\)|,| to)|\"{3}[A-Z]{1,2}\d{1,2}[.:,\"]",
     re.MULTILINE,
 )
 NOT_OURS = {"CRC-32", "UTF-8", "UTF-16", "UTF-32"}
