@@ -17,6 +17,7 @@ KEPT: Final = {
     "Holdfast": {"open", "close", "opened_on", "close_sync"},  # users hold an app, and nothing behind it
     "Engine": {"open", "read_queues", "read_workers", "read_cron"},  # doors hold it, and no store
     "PostgresStore": {"open", "claim", "claim_ids"},  # the port asks for them
+    "Rumours": {"open", "close"},  # so does this one
 }
 
 

@@ -1,9 +1,9 @@
-"""What the store suite needs beside a store: to move its clock, and to open it a second time."""
+"""What the suites need beside a store: to move its clock, to open it a second time, to hear of its jobs."""
 
 from typing import Protocol
 from uuid import UUID
 
-from holdfast.core.ports import Store
+from holdfast.core.ports import Delivery, Store
 from holdfast.testing.clock import ManualClock
 
 
@@ -37,4 +37,17 @@ class StoreHarness(Protocol):
 
         No verb does: it is the only way to meet a RETRYING job that has no attempt left.
         """
+        ...
+
+
+class DeliveryHarness(Protocol):
+    """One empty store for one test, and deliveries that tell of its jobs. For a delivery of your own."""
+
+    store: Store
+    """Open, migrated, empty."""
+    clock: ManualClock
+    """The clock that the store reads."""
+
+    def new_delivery(self) -> Delivery:
+        """One that is not open yet, as every worker gets one."""
         ...

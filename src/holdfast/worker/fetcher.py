@@ -9,26 +9,31 @@ FETCHER-5. Only job types that have a handler here are claimed; others are left 
 FETCHER-6. A reclaimed job may be one that kills this process, and what is claimed beside it would lose an attempt. So
     it is started at once, and the next claim waits a moment for its end.
 FETCHER-7. With nothing to do it sleeps until the delivery has a hint; the poll is only for wake-ups that were lost.
+FETCHER-8. Jobs that hints name are claimed by their IDs, before more hints are asked for, and no more of them than
+    there are free slots. Every hint goes back (``receipts``). Where a delivery tells of everything, nothing else is
+    claimed.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import Claim
-from holdfast.core.errors import Unavailable, WorkerNotFound
+from holdfast.core.commands import BUSY, ClaimIdAnswer, Hint, NotClaimed, WhyNot
+from holdfast.core.errors import Unavailable
 from holdfast.core.job import ClaimedJob
-from holdfast.core.ports import Delivery, Store
-from holdfast.engine import work
+from holdfast.core.ports import Delivery
 from holdfast.worker import tasks
+from holdfast.worker.claimer import Claimer
+from holdfast.worker.executor import Executor
 from holdfast.worker.leases import Leases
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.patience import Outage, Patience
+from holdfast.worker.receipts import Receipts
 
 PREFETCH_SECONDS: Final = 0.1
 """Claimed ahead is what the slots use up in this time."""
@@ -44,30 +49,27 @@ TURNS_TO_STAND: Final = 2
 class Fetcher:
     def __init__(
         self,
-        store: Store,
+        claimer: Claimer,
         delivery: Delivery,
+        receipts: Receipts,
+        *,
         leases: Leases,
         options: WorkerOptions,
-        *,
-        types: Callable[[], tuple[str, ...]],
-        mean_seconds: Callable[[], float | None],
-        running: Callable[[], int],
+        executor: Executor,
         may_start: Callable[[], bool],
         on_jobs: Callable[[], None],
         on_woken: Callable[[], None],
         outage: Outage,
     ) -> None:
-        self._store = store
+        self._claimer = claimer
         self._delivery = delivery
+        self._receipts = receipts
         self._leases = leases
         self._options = options
-        self._types = types
-        self._mean_seconds = mean_seconds
-        self._running = running
+        self._executor = executor
         self._may_start = may_start
         self._on_jobs = on_jobs
         self._on_woken = on_woken
-        self._outage = outage
         self._waiting = Patience("wait for jobs", outage)
         self._room = asyncio.Event()
         self._freed = asyncio.Event()
@@ -80,6 +82,9 @@ class Fetcher:
         self._listen_at = 0.0
         self._is_deaf = False
         """Something may have become claimable, or due later, while nobody listened."""
+        self._named: list[Hint] = []
+        """Heard, and not claimed yet."""
+        self._is_told_to_look = False
         self._prefetch_bound = 0
         self.low_water = 0
         """As long as more than this is ready, no more is wanted."""
@@ -117,30 +122,64 @@ class Fetcher:
         finally:
             if self._wakeup is not None:
                 self._wakeup.cancel()
+            self._give_back_named()
 
     async def _run(self) -> None:
         is_exhausted = True
         while True:
             wanted = self._wanted()
             if wanted <= 0:
+                self._give_back_named()
                 self.low_water = self._ahead() // 2 + 1
                 self._room.clear()
                 await self._room.wait()
-                continue
-            # While there is more than is asked for, a wake-up is nothing to wait for.
-            is_hurried = not is_exhausted and not self._empty
-            await self._listen(wanted, is_hurried=is_hurried)
-            self._freed.clear()
-            claimed = await self._claim(wanted)
-            is_exhausted = claimed < wanted
-            self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, claimed), MAX_PREFETCH)
-            if claimed and is_exhausted:
-                self._on_jobs()
-            elif claimed:
-                # After the next claim has gone out: the store works on that while these run.
-                asyncio.get_running_loop().call_soon(self._on_jobs)
-            if is_exhausted and not is_hurried and not (claimed and self._is_careful()):
-                await self._sleep()
+            elif self._named:
+                # Before more hints are asked for: these are for the slots that are free now.
+                is_exhausted = self._begin(await self._claim_named(wanted), wanted)
+            elif self._delivery.tells_all and not self._is_told_to_look:
+                await self._hear_of_more(wanted)
+            else:
+                is_exhausted = await self._look(wanted, is_exhausted=is_exhausted)
+
+    async def _look(self, wanted: int, *, is_exhausted: bool) -> bool:
+        """Claim from the queues; where that was all there is, sleep until there is a hint. Returns whether it was."""
+        # While there is more than is asked for, a wake-up is nothing to wait for.
+        is_hurried = not is_exhausted and not self._empty
+        await self._listen(wanted, is_hurried=is_hurried)
+        self._freed.clear()
+        self._is_told_to_look = False
+        claimed = await self._claim(wanted)
+        is_exhausted = self._begin(claimed, wanted)
+        self._is_told_to_look |= not is_exhausted
+        if is_exhausted and not is_hurried and not (claimed and self._is_careful()):
+            await self._sleep()
+        return is_exhausted
+
+    async def _hear_of_more(self, wanted: int) -> None:
+        self._freed.clear()
+        await self._listen(wanted, is_hurried=False)
+        await self._sleep()
+        if self._wakeup is not None and not self._wakeup.done():
+            # There is room in other queues than there was.
+            self._wakeup.cancel()
+            await asyncio.wait([self._wakeup])
+
+    def _begin(self, claimed: int, wanted: int) -> bool:
+        """What was claimed begins to run. Returns whether it was all there is."""
+        is_exhausted = claimed < wanted
+        self._prefetch_bound = 0 if is_exhausted else min(max(2 * self._prefetch_bound, claimed), MAX_PREFETCH)
+        if claimed and is_exhausted:
+            self._on_jobs()
+        elif claimed:
+            # After the next claim has gone out: the store works on that while these run.
+            asyncio.get_running_loop().call_soon(self._on_jobs)
+        return is_exhausted
+
+    def _give_back_named(self) -> None:
+        """There is no slot for them after all."""
+        named, self._named = self._named, []
+        for hint in named:
+            self._receipts.give_back(hint)
 
     def _is_careful(self) -> bool:
         """Jobs that were reclaimed lie in the queues: they come alone, so a short answer need not be all there is."""
@@ -149,14 +188,14 @@ class Fetcher:
     def _wanted(self) -> int:
         if not self._may_start():
             return 0
-        free = self._options.concurrency - self._running()
+        free = self._options.concurrency - len(self._executor.running)
         ahead = self._ahead()
         missing = free + ahead - len(self.ready)
         # Small top-ups would cost a statement each: wait until half of it is used up.
         return min(missing, limits.MAX_CLAIM_JOBS) if missing > ahead // 2 else 0
 
     def _ahead(self) -> int:
-        mean = self._mean_seconds()
+        mean = self._executor.mean_seconds
         if mean is None or mean > PREFETCH_SECONDS:
             return 0
         used_up = self._options.concurrency * PREFETCH_SECONDS / max(mean, 1e-6)
@@ -198,14 +237,31 @@ class Fetcher:
         return limits.MAX_CLAIM_JOBS if limit is None else limit - self._in_hand[queue]
 
     async def _claim_from(self, queues: tuple[str, ...], limit: int) -> int:
-        nonce = uuid4()
-        await self._leases.begin_claim(nonce, limit)
-        jobs: list[ClaimedJob] = []
-        try:
-            jobs = await self._claim_patiently(queues, limit, nonce)
-        finally:
-            self._leases.end_claim(nonce, jobs)
-            self.ready.extend(jobs)
+        return await self._take(await self._claimer.claim(queues, limit))
+
+    async def _claim_named(self, wanted: int) -> int:
+        """FETCHER-8. How many of the jobs that hints have named were claimed; they are ready."""
+        claimed = 0
+        while self._named:
+            queue = self._named[0].queue
+            hints = [hint for hint in self._named if hint.queue == queue]
+            self._named = [hint for hint in self._named if hint.queue != queue]
+            claimed += await self._claim_hints(hints, str(queue), wanted - claimed)
+        return claimed
+
+    async def _claim_hints(self, hints: Sequence[Hint], queue: str, wanted: int) -> int:
+        is_served = queue in self._options.queue_names
+        ids = tuple(dict.fromkeys(job_id for hint in hints for job_id in hint.ids))
+        chosen = ids[: max(0, min(wanted, self._room_of(queue)))] if is_served else ()
+        answers: dict[UUID, ClaimIdAnswer] = dict.fromkeys(ids, BUSY if is_served else NotClaimed(WhyNot.FOREIGN))
+        answers |= zip(chosen, await self._claimer.claim_ids(chosen, queue), strict=True) if chosen else ()
+        for hint in hints:
+            self._receipts.hold(hint, [answers[job_id] for job_id in hint.ids])
+        return await self._take([answer for answer in answers.values() if isinstance(answer, ClaimedJob)])
+
+    async def _take(self, jobs: Sequence[ClaimedJob]) -> int:
+        """What was claimed is ready from here on."""
+        self.ready.extend(jobs)
         if self._options.limits:
             self._in_hand.update(job.queue for job in jobs)
         if jobs and jobs[0].previous_attempt_id is not None:
@@ -221,28 +277,6 @@ class Fetcher:
             if token not in self._leases:
                 return
             await asyncio.sleep(APART_SECONDS / APART_LOOKS)
-
-    async def _claim_patiently(self, queues: tuple[str, ...], limit: int, nonce: UUID) -> list[ClaimedJob]:
-        patience = Patience("claim", self._outage)
-        while True:
-            try:
-                jobs = await work.claim(
-                    self._store,
-                    Claim(
-                        owner=self._leases.worker_id,
-                        queues=queues,
-                        limit=limit,
-                        nonce=nonce,
-                        is_repeat=patience.is_tried,
-                        types=self._types(),
-                    ),
-                )
-            except (Unavailable, WorkerNotFound) as error:
-                # Not registered any more: the next heartbeat finds that out and registers again.
-                await patience.wait(error)
-            else:
-                patience.done()
-                return jobs
 
     # being woken
 
@@ -283,10 +317,17 @@ class Fetcher:
             freed.cancel()
 
     async def _hear(self, wanted: int) -> None:
-        room = {queue: min(wanted, self._room_of(queue)) for queue in self._options.queue_names}
+        room = {queue: min(wanted, max(0, self._room_of(queue))) for queue in self._options.queue_names}
         try:
-            if await self._delivery.receive(room, limit=wanted, timeout_seconds=self._options.poll_seconds):
-                self._on_woken()
-            self._waiting.done()
+            hints = await self._delivery.receive(room, limit=wanted, timeout_seconds=self._options.poll_seconds)
         except Unavailable as error:
             await self._waiting.wait(error)
+            return
+        self._waiting.done()
+        self._named += [hint for hint in hints if hint.names_jobs]
+        others = [hint for hint in hints if not hint.names_jobs]
+        for hint in others:
+            self._receipts.hold(hint)
+        if others:
+            self._is_told_to_look = True
+            self._on_woken()

@@ -9,6 +9,7 @@ LEASE-2. A lease is held until the store has confirmed its end, so that it is ex
 """
 
 import asyncio
+from collections.abc import Callable, Iterable
 from threading import Lock
 from uuid import UUID
 
@@ -26,6 +27,8 @@ class Leases:
         self._claiming: dict[UUID, int] = {}
         self._is_beating = False
         self._turn: asyncio.Event | None = None
+        self.on_ended: Callable[[Iterable[UUID]], None] | None = None
+        """Told, in whichever thread, which tokens are held no more."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -53,6 +56,8 @@ class Leases:
         with self._lock:
             for token in tokens:
                 self._held.pop(token, None)
+        if self.on_ended is not None:
+            self.on_ended(tokens)
 
     def begin_heartbeat(self) -> Heartbeat:
         with self._lock:

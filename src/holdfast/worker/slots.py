@@ -21,6 +21,7 @@ from holdfast.core import limits
 from holdfast.core.commands import HandedBack, HeartbeatAnswer, Outcome, Settlement, Stopped
 from holdfast.core.job import ClaimedJob
 from holdfast.core.ports import Delivery, LogStore, Store
+from holdfast.worker.claimer import Claimer
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.handler import Registry
@@ -28,6 +29,7 @@ from holdfast.worker.leases import Leases
 from holdfast.worker.middleware import Middleware
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.patience import Outage
+from holdfast.worker.receipts import Receipts
 from holdfast.worker.reporter import Reporter
 from holdfast.worker.running import Ending, Running
 from holdfast.worker.settler import Settler
@@ -84,14 +86,14 @@ class Slots:
             on_settlement=self._settle,
             on_free=self._free,
         )
+        self.receipts = Receipts(delivery, leases)
         self.fetcher = Fetcher(
-            store,
+            Claimer(store, leases, registry=registry, outage=outage),
             delivery,
-            leases,
-            options,
-            types=lambda: registry.names,
-            mean_seconds=lambda: self.executor.mean_seconds,
-            running=lambda: len(self.executor.running),
+            self.receipts,
+            leases=leases,
+            options=options,
+            executor=self.executor,
             may_start=lambda: self.settler.room > 0 and not self._is_silent,
             on_jobs=self.fill,
             on_woken=on_later,

@@ -125,6 +125,7 @@ class Worker:
         self._is_started = True
         try:
             await self._register()
+            await self._delivery.open()
             self._begin()
         except BaseException:
             await self._undo()
@@ -152,6 +153,7 @@ class Worker:
         if self._slots is not None:
             await self._step("handlers", self._slots.executor.close())
         await self._step("signing off", self._in_time(self._store.leave(self.id)))
+        await self._step("the delivery", self._in_time(self._delivery.close()))
         self._stopped.set()
 
     def _begin(self) -> None:
@@ -292,9 +294,12 @@ class Worker:
         slots.hand_back_ready()
         await self._step("what runs", self._finish_running(slots))
         await self._step("the last outcomes", self._in_time(slots.settler.flush()))
+        await self._step("the last hints", self._in_time(slots.receipts.flush()))
         await self._step("housekeeping", _cancel(self._housekeeping))
         await self._step("the heartbeat", self._pulse.stop())
         await self._step("signing off", self._in_time(self._store.leave(self.id)))
+        # Hints that are still held come again, and find their jobs handed back.
+        await self._step("the delivery", self._in_time(self._delivery.close()))
         await self._step("handlers", slots.executor.close())
         capture.uninstall()
         LOG.info("worker %s stopped", self.options.worker_name, extra={"event": "worker_stopped"})

@@ -7,18 +7,22 @@ import asyncio
 import sqlite3
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.core.commands import Claim, NewJob, Tick
+from holdfast.core.commands import Claim, Hint, NewJob, Tick
 from holdfast.core.errors import WorkerStuck
 from holdfast.core.failures import Category
 from holdfast.core.job import Timeouts
+from holdfast.core.ports import Store
 from holdfast.core.retry import Retry
 from holdfast.core.states import State
+from holdfast.deliveries.poll import PollDelivery
 from holdfast.stores.sqlite import SQLiteStore
 from holdfast.worker.context import Context
 from tests.integration.worker.awkward import Awkward, Gate
@@ -160,9 +164,13 @@ async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed
     async def note_claim() -> None:
         claiming.set()
 
-    store = Awkward(world.store, news=listening, claim=note_claim)
+    store = Awkward(world.store, claim=note_claim)
     async with world.worker(
-        store=store, tick=Tick(worker_timeout_seconds=8.0), poll_seconds=0.05, grace_seconds=0.0
+        store=store,
+        delivery=GatedDelivery(store, listening),
+        tick=Tick(worker_timeout_seconds=8.0),
+        poll_seconds=0.05,
+        grace_seconds=0.0,
     ) as worker:
         await eventually(claiming.is_set)
         await two_heartbeats(world, worker.id)
@@ -183,6 +191,16 @@ async def test_a_heartbeat_that_was_given_up_does_not_hand_back_what_was_claimed
         job = await world.job(job_id)
         assert (job.lease and job.lease.token, len(runs)) == (runs[0], 1)
         go_on.set()
+
+
+class GatedDelivery(PollDelivery):
+    def __init__(self, store: Store, gate: Gate) -> None:
+        super().__init__(store)
+        self._gate = gate
+
+    async def receive(self, *room: Any, **options: Any) -> Sequence[Hint]:
+        await self._gate()
+        return await super().receive(*room, **options)
 
 
 def store_of(world: World) -> SQLiteStore:
