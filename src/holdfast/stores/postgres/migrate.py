@@ -14,7 +14,8 @@ MIGRATE-3. Indexes are built CONCURRENTLY, which waits for the transactions of o
     was interrupted leaves an index that is not valid; it is dropped before it is built again.
 MIGRATE-4. Who is at work holds an advisory lock in an idle transaction of another connection (behind a pooler a
     session's lock would be nobody's). The others ask for it again and again: whoever waited for it inside a statement
-    would hold a snapshot, and the index would wait for that for ever.
+    would hold a snapshot, and an index would wait for the end of that. For the same reason nothing is asked on the
+    connection that holds the lock while an index is built.
 MIGRATE-5. A schema that is not there yet is made in one transaction.
 """
 
@@ -27,7 +28,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from holdfast.core.errors import ConfigError, SchemaMismatch, Unavailable
+from holdfast.core.errors import ConfigError, HoldfastError, SchemaMismatch, Unavailable
 from holdfast.stores.migrations import Migration, Schema
 from holdfast.stores.postgres import version
 from holdfast.stores.postgres.errors import DEADLOCK, LOCK_NOT_AVAILABLE, sqlstate_of, translated
@@ -63,7 +64,7 @@ async def upgrade(url: str, *, schema: str = "holdfast", revision: str = "head",
     migrations = [one for one in version.migrations() if revision == "head" or one.number <= int(revision)]
     with translated():
         async with _connected(hosts) as connection:
-            upgrading = _Upgrade(connection, statements, schema, say or _nothing)
+            upgrading = _Upgrade(hosts, connection, statements, schema, say or _nothing)
             await upgrading.require_rights()
             if await upgrading.missing(migrations):
                 async with _connected(hosts) as guard:
@@ -82,7 +83,10 @@ async def _connected(hosts: Hosts) -> AsyncIterator[asyncpg.Connection]:
 
 
 class _Upgrade:
-    def __init__(self, connection: asyncpg.Connection, statements: Statements, schema: str, say: Say) -> None:
+    def __init__(
+        self, hosts: Hosts, connection: asyncpg.Connection, statements: Statements, schema: str, say: Say
+    ) -> None:
+        self._hosts = hosts
         self._connection = connection
         self._statements = statements
         self._schema = schema
@@ -129,7 +133,7 @@ class _Upgrade:
         for migration in left:
             for step in steps_of(migration, self._statements):
                 await guard.execute("SELECT")  # MIGRATE-4: it is still ours
-                await self._take_patiently(step, guard)
+                await self._take_patiently(step)
             self.at = Schema(migration.number, migration.compatible_since)
 
     async def _have_the_turn(self, guard: asyncpg.Connection) -> None:
@@ -163,16 +167,16 @@ class _Upgrade:
 
     # one step
 
-    async def _take_patiently(self, step: Step, guard: asyncpg.Connection) -> None:
+    async def _take_patiently(self, step: Step) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         said = ""
         while True:
             try:
-                return await self._take(step, guard)
+                return await self._take(step)
             except asyncpg.PostgresError as error:
                 if sqlstate_of(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK):
                     raise
-                blockers = await self._holders(guard) or "somebody held one for a moment"
+                blockers = await self._holders() or "somebody held one for a moment"
                 if time.monotonic() + PAUSE_SECONDS > deadline:
                     raise Unavailable(
                         f"schema {self._schema!r} is still at {version.written(self.at.number)}, because its tables "
@@ -185,13 +189,13 @@ class _Upgrade:
                 said = blockers
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _take(self, step: Step, guard: asyncpg.Connection) -> None:
+    async def _take(self, step: Step) -> None:
         match step.kind:
             case Kind.TOGETHER:
                 await self._together(step)
             case Kind.ALONE:
                 for statement in step.statements:
-                    await self._alone(statement, guard)
+                    await self._alone(statement)
             case Kind.BATCHES:
                 for statement in step.statements:
                     await self._in_batches(statement)
@@ -215,31 +219,36 @@ class _Upgrade:
     async def _wait_at_most(self, seconds: float) -> None:
         await self._connection.execute(f"SET LOCAL lock_timeout = {seconds * 1000:.0f}")
 
-    async def _alone(self, statement: str, guard: asyncpg.Connection) -> None:
+    async def _alone(self, statement: str) -> None:
         """MIGRATE-3."""
         index = index_made_by(statement)
         if index is not None and await self._connection.fetchval(self._statements["migrate.has_broken_index"], index):
-            await self._waiting(self._statements["migrate.drop_index"].replace("{index}", index), guard)
-        await self._waiting(statement, guard)
+            await self._waiting(self._statements["migrate.drop_index"].replace("{index}", index))
+        await self._waiting(statement)
 
-    async def _waiting(self, statement: str, guard: asyncpg.Connection) -> None:
-        telling = asyncio.create_task(self._tell_who_is_waited_for(guard))
-        try:
-            await self._execute(statement)
-        finally:
-            telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await telling
-
-    async def _tell_who_is_waited_for(self, guard: asyncpg.Connection) -> None:
+    async def _waiting(self, statement: str) -> None:
+        """Says for whom."""
         said = ""
-        while True:
-            await asyncio.sleep(TELL_SECONDS)
-            rows = await guard.fetch(self._statements["migrate.blockers"], self._connection.get_server_pid())
-            found = _blockers(rows)
-            if found and found != said:
-                self._say(f"an index waits for the end of what others do: {found}")
-                said = found
+        running = asyncio.ensure_future(self._execute(statement))
+        try:
+            while not (await asyncio.wait({running}, timeout=TELL_SECONDS))[0]:
+                found = await self._who_is_waited_for()
+                if found and found != said:
+                    self._say(f"an index waits for the end of what others do: {found}")
+                    said = found
+        except BaseException:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        await running
+
+    async def _who_is_waited_for(self) -> str:
+        """Asked on a connection for this question alone (MIGRATE-4). Where none can be had, nothing is said."""
+        blockers = self._statements["migrate.blockers"]
+        with suppress(OSError, asyncpg.PostgresError, HoldfastError):
+            async with _connected(self._hosts) as connection:
+                return _blockers(await connection.fetch(blockers, self._connection.get_server_pid()))
+        return ""
 
     async def _in_batches(self, statement: str) -> None:
         for _ in range(MAX_BATCHES):
@@ -250,10 +259,9 @@ class _Upgrade:
                 return
         raise AssertionError(f"a batch that always finds another row: {statement}")
 
-    async def _holders(self, guard: asyncpg.Connection) -> str:
+    async def _holders(self) -> str:
         """Who holds a table and did so while we waited, for a person to read."""
-        ours = [self._connection.get_server_pid(), guard.get_server_pid()]
-        return _blockers(await guard.fetch(self._statements["migrate.holders"], LOCK_SECONDS / 2, ours))
+        return _blockers(await self._connection.fetch(self._statements["migrate.holders"], LOCK_SECONDS / 2))
 
 
 def _blockers(rows: Sequence[Any]) -> str:

@@ -74,11 +74,11 @@ SELECT a.pid, a.application_name, a.usename, a.xact_start
 FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids($1::int)) ORDER BY a.xact_start LIMIT 3
 
 -- [holders]
--- Who but ourselves ($2) has held a lock of a table for longer than $1 seconds. Locks: none.
+-- Who but ourselves has held a lock of a table for longer than $1 seconds. A prepared transaction has no pid. Locks: none.
 SELECT DISTINCT l.pid, a.application_name, a.usename, a.xact_start
 FROM pg_locks l
 LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.granted AND NOT l.pid = ANY ($2::int[])
+WHERE l.locktype = 'relation' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     AND l.relation IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace('{schema}'))
     AND coalesce(a.xact_start < clock_timestamp() - make_interval(secs => $1::float8), true)
