@@ -172,7 +172,7 @@ def test_ids_may_come_from_another_command(url: str, filled: Jobs) -> None:
     ids = "\n".join(str(filled[state]) for state in (State.SCHEDULED, State.DELAYED))
     assert run("cancel", "-", url=url, stdin=ids).returncode == DONE
     assert state_of(url, filled[State.DELAYED]) is State.CANCELLED
-    assert "no job ID" in refused("cancel", "-", url=url, stdin="nonsense")
+    assert "is not a job ID" in refused("cancel", "-", url=url, stdin="nonsense")
 
 
 # replay

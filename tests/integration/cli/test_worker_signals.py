@@ -175,6 +175,15 @@ def test_several_processes_with_blocked_loops_end_with_the_second_signal(url: st
 # SIGHUP
 
 
+@pytest.fixture
+def hangups_are_heard() -> Iterator[None]:
+    """The tests may have been started by ``nohup``, and then programs that they start ignore it, too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups_are_heard")
 @pytest.mark.parametrize("options", [[], ["--processes", "2"]], ids=["alone", "supervised"])
 def test_a_hangup_lets_running_jobs_finish(url: str, shop: Path, options: list[str]) -> None:
     with Program("worker", "shop:app", *options, "--url", url, cwd=shop) as worker:

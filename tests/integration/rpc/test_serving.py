@@ -215,7 +215,8 @@ async def test_a_call_whose_deadline_passes_is_ended_and_logged() -> None:
         assert await code_of(node.list_jobs(pb.ListJobsRequest())) is Code.DEADLINE_EXCEEDED
         await ended.wait()
         await node.channel.close()
-    assert [line["grpc_code"] for line in log.lines] == ["DEADLINE_EXCEEDED"]
+    # On a busy machine the caller, whose clock is another, may have given up first.
+    assert [line["grpc_code"] for line in log.lines] in (["DEADLINE_EXCEEDED"], ["CANCELLED"])
 
 
 async def test_a_caller_that_goes_away_ends_its_call() -> None:
