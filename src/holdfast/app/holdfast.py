@@ -4,10 +4,8 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from itertools import islice
-from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -41,8 +39,6 @@ from holdfast.app.options import (
 from holdfast.app.runtime import Runtime
 from holdfast.app.workflow import put_keys, require_one_runtime
 from holdfast.core import limits
-from holdfast.core.batches import JobsInParts
-from holdfast.core.bursts import uncollected
 from holdfast.core.checks import require_valid_tick
 from holdfast.core.commands import NewJob, Submitted, Tick
 from holdfast.core.errors import Fault, InvalidInput, UsageError
@@ -75,26 +71,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-PART_CALLS: Final = 100
-"""So many calls of a large batch become jobs at first: a database is busy with one part while the next is made."""
-MAX_PART_CALLS: Final = 1024
-"""Each part is twice as large as the one before, up to this: to make a job takes less than to write it."""
-LARGE_CALLS: Final = 250
-"""A batch known to be smaller is not worth a transaction of several statements."""
-
-
-def _is_handle_of(handle: JobHandle[Any], answer: Submitted) -> bool:
-    """The same object, not one that is equal: of a thousand jobs that takes no time."""
-    return handle.id is answer.job_id and not answer.is_duplicate
-
-
-class CallsFailed(Exception):
-    """The caller's own code raised this while its calls were made; not to be taken for an error of the store."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Holdfast(Management):
@@ -315,31 +291,17 @@ class Holdfast(Management):
     ) -> list[JobHandle[R]]:
         """Accept all of these jobs, or none, in few round trips.
 
-        A generator does: its calls become jobs while the database writes those before them. It should not wait for
-        anything, because a transaction is open meanwhile.
-
         ::
 
             handles = await app.submit_many([resize.call(path) for path in paths], key="order-7")
 
         With ``key`` a repeat finds all of them: the jobs have the keys ``key#0``, ``key#1``, …
         """
-        given: list[Call[R]] = []
-        handles: list[JobHandle[R]] = []
-        size = LARGE_CALLS if 0 < length_hint(calls) < LARGE_CALLS else PART_CALLS
-        parts = self._parts(iter(calls), size, given, handles)
-        try:
-            first = next(parts, None)
-            if first is None:
-                return []
-            jobs = first if len(first) < size else JobsInParts(first, parts)
-            answers = await self._runtime.client.submit(self._submission_of(jobs, key, connection))
-        except CallsFailed as failed:
-            raise failed.error from None
-        if handles and len(handles) == len(answers) and all(map(_is_handle_of, handles, answers)):
-            return handles
-        with uncollected():
-            return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
+        given = tuple(calls)
+        if not given:
+            return []
+        batch = self._submission_of(self._new_jobs(given), key, connection)
+        return _handles_of(given, await self._runtime.client.submit(batch))
 
     def submit_many_sync(
         self, calls: Iterable[Call[R]], *, key: str | None = None, connection: Any = None
@@ -355,33 +317,11 @@ class Holdfast(Management):
             instead="await app.submit_many(…)",
             connection=connection,
         )
-        return [call.handle(answer) for call, answer in zip(given, answers, strict=True)]
+        return _handles_of(given, answers)
 
     def handle(self, job: JobId) -> JobHandle[Any]:
         """The handle of a job that was submitted earlier, perhaps by another program. See also JobType.handle."""
         return JobHandle(self._runtime, Submitted(id_of(job)), _decode_any)
-
-    def _parts(
-        self, calls: Iterator[Call[R]], size: int, made: list[Call[R]], handles: list[JobHandle[R]]
-    ) -> Iterator[Sequence[NewJob]]:
-        """The jobs of these calls, part by part, ``size`` in the first; ``made`` has the calls of which there are jobs.
-
-        At the end ``handles`` has theirs, should all be new: a database may still be busy with the last part.
-        """
-        while True:
-            try:
-                with uncollected():
-                    part = list(islice(calls, size))
-                    jobs = self._new_jobs(part) if part else None
-            except Exception as error:
-                raise CallsFailed(error) from error
-            if jobs is None:
-                with uncollected():
-                    handles += [call.handle(Submitted(call.id)) for call in made]
-                return
-            made += part
-            size = min(2 * size, MAX_PART_CALLS)
-            yield jobs
 
     def _new_jobs(self, calls: Sequence[Call[Any]]) -> Sequence[NewJob]:
         if require_one_runtime(calls) is not self._runtime:
@@ -487,6 +427,10 @@ class Holdfast(Management):
 
     def __repr__(self) -> str:
         return f"<Holdfast {without_password(self.url)} with {len(self.registry)} job types>"
+
+
+def _handles_of(calls: Sequence[Call[R]], answers: Sequence[Submitted]) -> list[JobHandle[R]]:
+    return [call.handle(answer) for call, answer in zip(calls, answers, strict=True)]
 
 
 def _payload_of(given: Mapping[str, Any] | Payload | None) -> Payload:

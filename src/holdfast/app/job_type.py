@@ -15,7 +15,7 @@ from holdfast.app.handle import JobHandle
 from holdfast.app.options import Given, SubmitOptions, id_of, queue_of, require_timeout, submit_fields
 from holdfast.app.runtime import Runtime
 from holdfast.app.signature import FunctionSignature
-from holdfast.core.batches import AlikeJobs
+from holdfast.core.batches import JobColumns
 from holdfast.core.commands import NewJob, Submitted
 from holdfast.core.errors import UsageError
 from holdfast.core.job import DEFAULT_TIMEOUTS
@@ -85,7 +85,7 @@ def new_jobs(calls: Sequence[Call[Any]]) -> Sequence[NewJob]:
     first = calls[0]
     job = first.new_job()
     if job.is_plain and all(call.handler is first.handler and call.given is first.given for call in calls):
-        return AlikeJobs(job, ids, [call.payload for call in calls])
+        return JobColumns(job, ids, [call.payload for call in calls])
     return [call.new_job() for call in calls]
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
-from holdfast.core.batches import AlikeJobs
+from holdfast.core.batches import JobColumns
 from holdfast.core.commands import (
     EQUAL,
     FIELDS,
@@ -45,7 +45,7 @@ from holdfast.core.retry import Retry
 
 def require_valid_submit(submit: Submit, *, payload_limit_bytes: int = limits.DEFAULT_PAYLOAD_BYTES) -> None:
     """Raise InvalidInput with every fault of every job."""
-    if isinstance(submit.jobs, AlikeJobs):
+    if isinstance(submit.jobs, JobColumns):
         if _are_usual(submit.jobs, payload_limit_bytes):
             return
     elif len(submit.jobs) == 1 and _is_usual(submit.jobs[0], payload_limit_bytes):
@@ -89,7 +89,7 @@ def _is_usual(job: NewJob, payload_limit_bytes: int) -> bool:
     )
 
 
-def _are_usual(jobs: AlikeJobs, payload_limit_bytes: int) -> bool:
+def _are_usual(jobs: JobColumns, payload_limit_bytes: int) -> bool:
     return (
         _is_usual(jobs.first, payload_limit_bytes)
         and len(jobs.payloads) == len(jobs) <= limits.MAX_SUBMIT_JOBS

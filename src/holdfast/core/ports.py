@@ -125,8 +125,8 @@ class Store(ApiKeys, Protocol):
         ...
 
     @property
-    def submit_lanes(self) -> int:
-        """How many submits it can work on side by side: one where all writes stand in one line anyway."""
+    def may_hold_submits(self) -> bool:
+        """Whether a submit with a key or dependencies may wait for somebody's transaction while others go on."""
         ...
 
     async def open(self) -> None:

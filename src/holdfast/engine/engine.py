@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.checks import require_valid_ids, require_valid_page, require_valid_queue
+from holdfast.core.checks import require_valid_ids, require_valid_page, require_valid_queue, require_valid_submit
 from holdfast.core.commands import (
     CancelAnswer,
     CronState,
@@ -29,7 +29,6 @@ from holdfast.core.payload import check_limit
 from holdfast.core.ports import Store
 from holdfast.engine.access import Access
 from holdfast.engine.doctor import Doctor
-from holdfast.engine.parts import checked_submit
 from holdfast.engine.results import ResultWaiter, pauses
 from holdfast.engine.submit import Submitter
 from holdfast.engine.why import why
@@ -62,8 +61,8 @@ class Engine:
 
     async def submit(self, submit: Submit, *, connection: Any = None) -> tuple[Submitted, ...]:
         """Jobs that are accepted together or not at all; callers at the same time share a call."""
-        checked = checked_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
-        return await self._submitter.submit(checked, connection=connection)
+        require_valid_submit(submit, payload_limit_bytes=self._payload_limit_bytes)
+        return await self._submitter.submit(submit, connection=connection)
 
     # manage
 

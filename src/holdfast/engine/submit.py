@@ -1,12 +1,11 @@
 """Submit: concurrent callers in one process share statements and commits.
 
-There is no timed wait for company. A submit that finds the store idle goes at once; those that arrive while others are
-under way go together once a lane is free (``lanes``). Lanes get even shares: while the database is busy with one half,
-the program makes the next. So one at a time costs what one costs, and many at a time little more than one.
+There is no timed wait for company. A submit that finds nobody under way goes at once; those that arrive meanwhile go
+together as soon as that call has ended. So one at a time costs what one costs, and many at a time little more than one.
 
-Where several can write at once (``submit_lanes`` of the store), a submit with a key or dependencies may have to wait
-for somebody's transaction. Those share calls with each other only, beside the lanes; what the store answers with
-Unavailable by itself is kept apart, and tried again until its caller gives up.
+Where the store may hold submits, one with a key or dependencies may have to wait for somebody's transaction. Those
+share calls with each other only, beside the others; what the store answers with Unavailable by itself is kept apart,
+and tried again until its caller gives up.
 
 SUBMIT-1. A submit returns only after the commit that accepted it, or raises.
 SUBMIT-2. Submits that share a call are independent: a refusal, or a caller that gives up, disturbs nobody else. Nor
@@ -15,16 +14,14 @@ SUBMIT-2. Submits that share a call are independent: a refusal, or a caller that
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core import limits
-from holdfast.core.batches import JobsInParts, are_plain
+from holdfast.core.batches import are_plain
 from holdfast.core.commands import Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ports import Store
-from holdfast.engine.lanes import Lanes
 
 SHARED_JOBS: Final = 1000
 """How many jobs one shared call carries at the most, unless a single submit has more."""
@@ -47,20 +44,27 @@ class _Waiting:
     """What the store last said of this one, where somebody holds what it needs."""
 
 
+@dataclass(slots=True)
+class _Line:
+    """Submits that wait for a call, and the tasks that make the calls."""
+
+    most_calls: int
+    most_jobs: int
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    senders: set[asyncio.Task[None] | None] = field(default_factory=set)
+
+
 class Submitter:
     def __init__(self, store: Store, *, timeout_seconds: float = limits.DEFAULT_SUBMISSION_SECONDS) -> None:
         self._store = store
-        self._lanes = Lanes(store.submit_lanes)
         self._timeout_seconds = timeout_seconds
-        self._waiting: deque[_Waiting] = deque()
         self._unanswered: deque[_Waiting] = deque()
         """Those that wait and those under way, as they came; some may be answered already."""
-        self._under_way = 0
-        self._senders: set[asyncio.Task[None] | None] = set()
-        self._may_be_held = store.submit_lanes > 1
-        self._keyed: deque[_Waiting] = deque()
+        # Two calls of five jobs cost more than one of ten: with two cores free, two at a time got 4 % more through, and
+        # on a busy machine a quarter less.
+        self._line = _Line(most_calls=1, most_jobs=SHARED_JOBS)
+        self._beside = _Line(most_calls=KEYED_CALLS, most_jobs=KEYED_JOBS)
         self._held: list[_Waiting] = []
-        self._keyed_senders: set[asyncio.Task[None] | None] = set()
         self._repeater: asyncio.Task[None] | None = None
         self._is_alone = False
         self._watch: asyncio.TimerHandle | None = None
@@ -71,78 +75,59 @@ class Submitter:
             # The caller's own transaction: it cannot be shared.
             (answer,) = await self._store.submit([submit], connection=connection)
             return _accepted(answer)
-        if self._may_be_held and not _is_plain(submit):
-            return _accepted(await self._share_beside(submit))
-        if self._is_alone or self._senders:
-            return _accepted(await self._share(submit))
+        if self._store.may_hold_submits and not are_plain(submit.jobs):
+            return _accepted(await self._share(submit, self._beside))
+        if self._is_alone or self._line.senders:
+            return _accepted(await self._share(submit, self._line))
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 answer = await self._submit_at_once(submit)
-                return _accepted(await self._share_beside(submit) if isinstance(answer, Unavailable) else answer)
+                if isinstance(answer, Unavailable):
+                    answer = await self._share(submit, self._beside)
+                return _accepted(answer)
         except TimeoutError:
             raise self._unacknowledged() from None
 
     async def _submit_at_once(self, submit: Submit) -> SubmitAnswer:
         """Nobody to share with: in the caller's own task, which saves two turns of the loop."""
-        self._lanes.note_pause()
         self._is_alone = True
-        self._under_way += 1
         try:
             (answer,) = await self._store.submit([submit])
         finally:
-            self._under_way -= 1
             self._is_alone = False
-            self._use_lanes()
+            self._start_sender(self._line)
         return answer
 
     # sharing
 
-    def _share(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
-        one = self._wait_for_answer(submit)
-        self._waiting.append(one)
-        self._use_lanes()
-        return one.answer
-
-    def _wait_for_answer(self, submit: Submit) -> _Waiting:
+    def _share(self, submit: Submit, line: _Line) -> asyncio.Future[SubmitAnswer]:
         loop = asyncio.get_running_loop()
-        # To count them is to have them all made: what goes wrong with that is this caller's own affair (SUBMIT-2).
-        jobs = len(submit.jobs)
-        one = _Waiting(submit, jobs, loop.create_future(), loop.time() + self._timeout_seconds)
+        one = _Waiting(submit, len(submit.jobs), loop.create_future(), loop.time() + self._timeout_seconds)
         self._unanswered.append(one)
         if self._watch is None:
             self._watch = loop.call_at(one.ends_at, self._give_up)
-        return one
+        line.waiting.append(one)
+        self._start_sender(line)
+        return one.answer
 
-    def _use_lanes(self) -> None:
-        if self._waiting and len(self._senders) + self._is_alone < self._lanes.count:
-            sender = asyncio.get_running_loop().create_task(self._send())
-            self._senders.add(sender)
+    def _start_sender(self, line: _Line) -> None:
+        under_way = len(line.senders) + (self._is_alone and line is self._line)
+        if line.waiting and under_way < line.most_calls:
+            sender = asyncio.get_running_loop().create_task(self._send(line))
+            line.senders.add(sender)
             # For one that never began, or has ended already.
-            sender.add_done_callback(self._senders.discard)
+            sender.add_done_callback(line.senders.discard)
 
-    async def _send(self) -> None:
+    async def _send(self, line: _Line) -> None:
         # A task of its own, so that a caller's cancellation never ends a commit that others share (SUBMIT-2).
         try:
-            while len(self._senders) <= self._lanes.count and (batch := self._take_batch()):
-                self._use_lanes()
-                await self._send_batch(batch)
-                self._lanes.note_call(len(batch))
+            while batch := _take(line.waiting, most_jobs=line.most_jobs):
+                await self._answer(batch)
                 # One turn of the loop, in which those just answered may come with their next: they share that call.
                 await asyncio.sleep(0)
         finally:
             # Not only when the task is done, which is a turn later: who came in between would be left behind.
-            self._senders.discard(asyncio.current_task())
-
-    def _take_batch(self) -> list[_Waiting]:
-        share = ceil((len(self._waiting) + self._under_way) / self._lanes.count)
-        return _take(self._waiting, most=share, most_jobs=SHARED_JOBS)
-
-    async def _send_batch(self, batch: list[_Waiting]) -> None:
-        self._under_way += len(batch)
-        try:
-            await self._answer(batch)
-        finally:
-            self._under_way -= len(batch)
+            line.senders.discard(asyncio.current_task())
 
     async def _answer(self, batch: list[_Waiting]) -> None:
         answers: list[SubmitAnswer] = []
@@ -170,25 +155,7 @@ class Submitter:
         else:
             one.answer.set_result(answer)
 
-    # beside the lanes
-
-    def _share_beside(self, submit: Submit) -> asyncio.Future[SubmitAnswer]:
-        one = self._wait_for_answer(submit)
-        self._keyed.append(one)
-        if len(self._keyed_senders) < KEYED_CALLS:
-            sender = asyncio.get_running_loop().create_task(self._send_keyed())
-            self._keyed_senders.add(sender)
-            sender.add_done_callback(self._keyed_senders.discard)
-        return one.answer
-
-    async def _send_keyed(self) -> None:
-        try:
-            while batch := _take(self._keyed, most=len(self._keyed), most_jobs=KEYED_JOBS):
-                await self._answer(batch)
-                # As in _send.
-                await asyncio.sleep(0)
-        finally:
-            self._keyed_senders.discard(asyncio.current_task())
+    # held by somebody
 
     async def _send_held(self) -> None:
         pause_seconds = FIRST_PAUSE_SECONDS
@@ -197,7 +164,7 @@ class Submitter:
                 await asyncio.sleep(pause_seconds)
                 pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
                 held, self._held = deque(self._held), []
-                while batch := _take(held, most=len(held), most_jobs=KEYED_JOBS):
+                while batch := _take(held, most_jobs=KEYED_JOBS):
                     await self._answer(batch)
         finally:
             self._repeater = None
@@ -226,16 +193,10 @@ class Submitter:
         )
 
 
-def _is_plain(submit: Submit) -> bool:
-    # Of jobs that come in parts the first has to do: all of them are made only as they are written.
-    jobs = submit.jobs
-    return are_plain(next(jobs.parts()) if isinstance(jobs, JobsInParts) else jobs)
-
-
-def _take(line: deque[_Waiting], *, most: int, most_jobs: int) -> list[_Waiting]:
+def _take(line: deque[_Waiting], *, most_jobs: int) -> list[_Waiting]:
     batch: list[_Waiting] = []
     jobs = 0
-    while line and len(batch) < most:
+    while line:
         if batch and jobs + line[0].jobs > most_jobs:
             break
         one = line.popleft()

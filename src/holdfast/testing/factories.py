@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from holdfast.core import limits
+from holdfast.core.checks import require_valid_submit
 from holdfast.core.commands import (
     CancelAnswer,
     Claim,
@@ -40,7 +41,6 @@ from holdfast.core.priority import Priority
 from holdfast.core.retry import Jitter, Retry, Strategy
 from holdfast.core.states import State
 from holdfast.engine import work
-from holdfast.engine.parts import checked_submit
 from holdfast.testing.harness import StoreHarness
 
 TEMPORARY: Final = Failure(category=Category.TEMPORARY, message="the service is away", error_type="ServiceError")
@@ -102,21 +102,16 @@ async def submit_answer(store: Store, *jobs: NewJob, is_keyed_as_one: bool = Fal
 
 
 async def submit_answers(store: Store, *submits: Submit) -> list[SubmitAnswer]:
-    """The answers to submits that share a call, after the engine's checks.
-
-    One that is found to be bad only as its parts are made has no company: whoever shares calls counts the jobs first.
-    """
+    """The answers to submits that share a call, after the engine's checks."""
     checked: dict[int, Submit] = {}
     answers: dict[int, SubmitAnswer] = {}
     for index, one in enumerate(submits):
         try:
-            checked[index] = checked_submit(one)
+            require_valid_submit(one)
+            checked[index] = one
         except InvalidInput as refusal:
             answers[index] = refusal
-    try:
-        told = await store.submit(list(checked.values())) if checked else []
-    except InvalidInput as refusal:
-        told = [refusal]
+    told = await store.submit(list(checked.values())) if checked else []
     answers |= dict(zip(checked, told, strict=True))
     return [answers[index] for index in range(len(submits))]
 

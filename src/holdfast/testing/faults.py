@@ -87,8 +87,8 @@ class FaultyStore:
         return _FaultyNews(lambda queues: self._do("news", lambda: self._store.news.next(queues)))
 
     @property
-    def submit_lanes(self) -> int:
-        return self._store.submit_lanes
+    def may_hold_submits(self) -> bool:
+        return self._store.may_hold_submits
 
     async def under_way(self) -> None:
         """Wait for the calls that timed out; what they raise is nobody's any more."""

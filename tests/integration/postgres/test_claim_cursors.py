@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from itertools import permutations
 from typing import Any, Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import limits
-from holdfast.core.batches import JobsInParts
+from holdfast.core.batches import JobColumns
 from holdfast.core.commands import NewJob, Settlement, Submit
 from holdfast.core.errors import Unavailable
+from holdfast.core.payload import EMPTY
 from holdfast.core.priority import Priority
 from holdfast.stores.postgres import PostgresStore, cursors, migrate
 from holdfast.stores.postgres.cursors import (
@@ -851,7 +852,7 @@ PLAIN_SUBMITS = {
     "alike": [Submit(jobs=[new_job()]), Submit(jobs=[new_job()])],
     "different": [Submit(jobs=[new_job(), new_job(type="other")])],
     "delayed": [Submit(jobs=[new_job(delay_seconds=60.0)])],
-    "in parts": [Submit(jobs=JobsInParts([new_job()], iter([[new_job()]])))],
+    "columns": [Submit(jobs=JobColumns(new_job(), [uuid4(), uuid4()], [EMPTY, EMPTY]))],
 }
 
 

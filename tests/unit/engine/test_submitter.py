@@ -1,14 +1,12 @@
 """Concurrent submits share a call, without waiting for company (SUBMIT-1, SUBMIT-2)."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from holdfast.core.batches import JobsInParts
 from holdfast.core.commands import NewJob, Submit, SubmitAnswer, Submitted
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.engine.submit import SHARED_JOBS, Submitter
@@ -58,41 +56,8 @@ async def test_the_first_goes_at_once_and_the_others_go_together() -> None:
     assert [answer[0].job_id for answer in answers] == [submit.jobs[0].id for submit in submits]
 
 
-class LanedStore(MemoryStore):
-    """As a database with two lanes: the test ends one call at a time, the one that came first."""
-
-    submit_lanes = 2  # type: ignore[misc]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[int] = []
-        self._under_way: deque[asyncio.Event] = deque()
-
-    async def submit(self, submits: Sequence[Submit], *, connection: Any = None) -> list[SubmitAnswer]:
-        self.calls.append(len(submits))
-        gate = asyncio.Event()
-        self._under_way.append(gate)
-        await gate.wait()
-        return await super().submit(submits, connection=connection)
-
-    async def end_one(self) -> None:
-        self._under_way.popleft().set()
-        await settled_loop()
-
-
-async def test_what_waits_is_shared_out_among_the_lanes() -> None:
-    store = LanedStore()
-    tasks = await start(Submitter(store), *(one() for _ in range(10)))
-    assert store.calls == [1, 5]
-    await store.end_one()
-    assert store.calls == [1, 5, 4]
-    for _ in range(2):
-        await store.end_one()
-    await asyncio.gather(*tasks)
-
-
-async def test_producers_that_go_on_come_to_even_shares_of_as_many_lanes_as_there_are() -> None:
-    store = LanedStore()
+async def test_producers_that_go_on_come_to_share_every_call() -> None:
+    store = GatedStore()
     submitter = Submitter(store)
 
     async def produce() -> None:
@@ -101,18 +66,14 @@ async def test_producers_that_go_on_come_to_even_shares_of_as_many_lanes_as_ther
 
     producers = [asyncio.create_task(produce()) for _ in range(10)]
     await settled_loop()
-    for lanes, shares in ((2, [5, 5]), (1, [10, 10]), (2, [5, 5])):
-        submitter._lanes.count = lanes
-        for _ in range(10):
-            await store.end_one()
-        assert store.calls[-2:] == shares
-    while not all(producer.done() for producer in producers):
-        await store.end_one()
+    store.gate.set()
+    await asyncio.gather(*producers)
     assert sum(store.calls) == 400
+    assert set(store.calls[2:-1]) == {10}
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_whoever_comes_just_when_a_lane_becomes_free_is_not_left_behind(turns: int) -> None:
+async def test_whoever_comes_just_when_a_call_has_ended_is_not_left_behind(turns: int) -> None:
     store = GatedStore()
     submitter = Submitter(store, timeout_seconds=1.0)
     alone, sharing = await start(submitter, one(), one())
@@ -130,20 +91,20 @@ async def test_whoever_comes_just_when_a_lane_becomes_free_is_not_left_behind(tu
     assert sum(store.calls) == 3
 
 
-async def test_a_lane_whose_task_was_cancelled_before_it_began_is_free_again() -> None:
-    store = LanedStore()
+async def test_a_sender_that_was_cancelled_before_it_began_is_replaced() -> None:
+    store = GatedStore()
     submitter = Submitter(store, timeout_seconds=1.0)
-    alone = (await start(submitter, one()))[0]
-    waiting = submitter._share(one())
-    for sender in submitter._senders:
+    (alone,) = await start(submitter, one())
+    waiting = submitter._share(one(), submitter._line)
+    submitter._is_alone = False
+    submitter._start_sender(submitter._line)
+    for sender in submitter._line.senders:
         assert sender is not None
         sender.cancel()
     await settled_loop()
-    later = (await start(submitter, one()))[0]
-    assert store.calls == [1, 2]
-    while store.calls and not (alone.done() and later.done()):
-        await store.end_one()
-    assert await asyncio.gather(alone, waiting, later)
+    store.gate.set()
+    later = await start(submitter, one())
+    assert await asyncio.gather(alone, waiting, *later)
 
 
 async def test_a_refused_submit_disturbs_nobody() -> None:
@@ -251,17 +212,3 @@ async def test_a_shared_call_is_bounded() -> None:
     store.gate.set()
     await asyncio.gather(*tasks)
     assert store.calls == [1, 2, 1]
-
-
-async def test_jobs_that_cannot_be_made_are_their_caller_s_affair() -> None:
-    def no_more() -> Sequence[NewJob]:
-        raise OSError("the list ends here")
-
-    store = GatedStore()
-    submitter = Submitter(store)
-    broken = Submit(jobs=JobsInParts([NewJob(id=uuid4(), type="t")], iter(no_more, None)))
-    tasks = await start(submitter, one(), one(), broken, one())
-    store.gate.set()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(result, OSError) for result in results] == [False, False, True, False]
-    assert store.calls == [1, 2]

@@ -68,7 +68,7 @@ class SystemClock:
 
 
 class MemoryStore:
-    submit_lanes: Final = 1
+    may_hold_submits: Final = False
     standstill: Final = None
     absent_since: Final = None
 

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import repeat
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.batches import AlikeJobs
-from holdfast.core.bursts import uncollected
-from holdfast.core.commands import CronSlot, NewJob, given_from
+from holdfast.core.batches import JobColumns
+from holdfast.core.commands import COLUMNS, CronSlot, NewJob, given_from
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
 from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Progress, Record, from_columns
@@ -121,8 +121,7 @@ def all_claimed_from(rows: Sequence[Row], owner: UUID) -> list[ClaimedJob]:
         "encoded_options": column["options"],
         "was_reclaimed": column["is_fragile"],
     }
-    with uncollected():
-        return list(from_columns(ClaimedJob, job))
+    return list(from_columns(ClaimedJob, job))
 
 
 def job_from(row: Row, dependencies: Sequence[Dependency]) -> Job:
@@ -188,59 +187,44 @@ def edge_from(row: Row) -> Edge:
     return Edge(row["child"], row["parent"], DependencyKind(row["kind"]), row["is_open"])
 
 
-def plain_insert(jobs: Sequence[NewJob]) -> tuple[str, list[Any]]:
-    """The statement that inserts such jobs, and its parameters after the clock, in its order."""
-    if isinstance(jobs, AlikeJobs) and not jobs.first.delay_seconds:
-        _, _, *shared = one_row(jobs.first)
-        return "submit.alike", [jobs.ids, [payload.data for payload in jobs.payloads], *shared]
+_COLUMNS: Final = [name for name in COLUMNS if name not in ("id", "payload")]
+_settings: Final = attrgetter(*map(COLUMNS.__getitem__, _COLUMNS))
+"""What jobs that differ in ID and payload alone have in common."""
+
+
+def alike_insert(jobs: JobColumns) -> list[Any]:
+    """The parameters of submit.alike behind the channel."""
+    return [jobs.ids, [payload.data for payload in jobs.payloads], *_settings(jobs.first)]
+
+
+def one_insert(job: NewJob) -> list[Any]:
+    """The same for one of them."""
+    return [job.id, job.payload.data, *_settings(job)]
+
+
+def each_insert(jobs: Sequence[NewJob]) -> list[Any]:
+    """The parameters of submit.each behind the clock."""
     ids, payloads = [job.id for job in jobs], [job.payload.data for job in jobs]
-    columns = [
-        given_once([job.type for job in jobs]),
-        given_once([job.queue for job in jobs]),
-        given_once([job.priority for job in jobs]),
-        given_once([job.payload.is_json for job in jobs]),
-        *_settings_columns(jobs),
-    ]
-    delays = given_once([job.delay_seconds for job in jobs])
-    if delays == [0.0] and all(len(column) == 1 for column in columns):
-        *shared, options = (column[0] for column in columns)
-        return "submit.alike", [ids, payloads, *shared, options or None]
-    return "submit.many", [ids, payloads, *columns, delays]
+    return [ids, payloads, [job.delay_seconds for job in jobs], *_columns(jobs)]
 
 
-def _settings_columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
-    first = jobs[0]
-    alike = (first.retry, first.timeouts, None, None)
-    # Calls of one job type share these; then one of them speaks for all.
-    if all((job.retry, job.timeouts, job.correlation_id, job.callback_url) == alike for job in jobs):
-        jobs = (first,)
+def verbs_insert(jobs: Sequence[tuple[Record, NewJob]]) -> list[Any]:
+    """The parameters of write.job. A record has the priority that comes of its dependencies, too."""
+    given = [replace(job, priority=record.priority) for record, job in jobs]
     return [
-        given_once([job.retry.max_attempts for job in jobs]),
-        given_once([job.timeouts.visibility for job in jobs]),
-        given_once([job.timeouts.lifetime for job in jobs]),
-        given_once([job.encoded_options or "" for job in jobs]),
+        [record.seq for record, _ in jobs],
+        [record.depth for record, _ in jobs],
+        [record.created_at for record, _ in jobs],
+        [record.run_at for record, _ in jobs],
+        [record.spawned_by for record, _ in jobs],
+        [job.id for job in given],
+        [job.payload.data for job in given],
+        *_columns(given),
     ]
 
 
-def given_once(column: list[Any]) -> list[Any]:
-    """A column in which all are alike as one: the driver takes longer over an element than we do over a job."""
-    return column[:1] if column.count(column[0]) == len(column) else column
-
-
-def one_row(job: NewJob) -> tuple[Any, ...]:
-    """The parameters of submit.one, and of submit.alike for one job, after the clock, in their order."""
-    return (
-        job.id,
-        job.payload.data,
-        job.type,
-        job.queue,
-        job.priority,
-        job.payload.is_json,
-        job.retry.max_attempts,
-        job.timeouts.visibility,
-        job.timeouts.lifetime,
-        job.encoded_options,
-    )
+def _columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
+    return list(map(list, zip(*map(_settings, jobs), strict=True)))
 
 
 def slot_from(row: Row) -> CronSlot:

@@ -15,7 +15,6 @@ from holdfast.core.states import State
 from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.errors import LOCK_NOT_AVAILABLE, sqlstate_of
 from holdfast.stores.postgres.locks import BRIEFLY, Held, names_of_jobs
-from holdfast.stores.postgres.rows import given_once
 from holdfast.stores.verbs.settle import settle as settle_by_verb
 
 _COMPLETED: Final = Settled(State.COMPLETED)
@@ -59,7 +58,7 @@ async def _complete(database: Database, settlements: Sequence[Settlement]) -> se
             database.now,
             [one.lease.seq for one in by_seq],
             [one.lease.token for one in by_seq],
-            given_once([one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq]),
+            [one.outcome.result if isinstance(one.outcome, Completed) else None for one in by_seq],
             BRIEFLY,
         )
     except Unavailable as error:

@@ -67,7 +67,7 @@ Answer = TypeVar("Answer")
 
 
 class PostgresStore:
-    submit_lanes: Final = 2
+    may_hold_submits: Final = True
     standstill: Final = None
     _presence: Presence | None = None
 

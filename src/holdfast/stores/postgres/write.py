@@ -9,7 +9,7 @@ from holdfast.core.commands import NewJob
 from holdfast.core.job import Attempt, Progress, Record
 from holdfast.core.states import State
 from holdfast.stores.postgres.lock import Locking
-from holdfast.stores.postgres.rows import encode_failure
+from holdfast.stores.postgres.rows import encode_failure, verbs_insert
 from holdfast.stores.transaction import Change
 
 
@@ -18,24 +18,7 @@ class Writing(Locking):
         return sorted(row["seq"] for row in await self._run("write.reserve", count))
 
     async def insert(self, jobs: Sequence[tuple[Record, NewJob]]) -> None:
-        await self._run(
-            "write.job",
-            [r.seq for r, _ in jobs],
-            [r.id for r, _ in jobs],
-            [r.type for r, _ in jobs],
-            [r.queue for r, _ in jobs],
-            [int(r.priority) for r, _ in jobs],
-            [r.depth for r, _ in jobs],
-            [job.payload.data for _, job in jobs],
-            [job.payload.is_json for _, job in jobs],
-            [r.created_at for r, _ in jobs],
-            [r.run_at for r, _ in jobs],
-            [r.max_attempts for r, _ in jobs],
-            [r.visibility_seconds for r, _ in jobs],
-            [r.lifetime_seconds for r, _ in jobs],
-            [r.spawned_by for r, _ in jobs],
-            [job.encoded_options for _, job in jobs],
-        )
+        await self._run("write.job", *verbs_insert(jobs))
         await self._stand([record for record, _ in jobs])
         await self._count(Counter((record.queue, record.state) for record, _ in jobs))
         tags = [(record.seq, name, value) for record, job in jobs for name, value in job.tags.items()]

@@ -22,7 +22,6 @@ from itertools import repeat
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.bursts import uncollected
 from holdfast.core.commands import BUSY, Claim, ClaimIds, NotClaimed, lease_tokens
 from holdfast.core.errors import WorkerNotFound
 from holdfast.core.ids import uuid_of
@@ -217,8 +216,7 @@ def _again(tx: SQLiteTransaction, owner: UUID, tokens: Sequence[UUID]) -> list[L
 
 def claimed(leased: Sequence[Leased], owner: UUID) -> list[ClaimedJob]:
     """What the worker is told."""
-    with uncollected():
-        return [job for portion in leased for job in _claimed(portion, owner)]
+    return [job for portion in leased for job in _claimed(portion, owner)]
 
 
 class _Times(dict[int, datetime]):

@@ -95,7 +95,7 @@ class Opened:
 
 
 class SQLiteStore:
-    submit_lanes: Final = 1
+    may_hold_submits: Final = False
     absent_since: Final = None
     """A lock on a file is lost with its process, and not before."""
 

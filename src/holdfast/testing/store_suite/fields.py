@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.core.batches import AlikeJobs
+from holdfast.core.batches import JobColumns
 from holdfast.core.commands import AS_GIVEN, FIELDS, Completed, Fire, Fired, NewJob, Submit, Submitted
 from holdfast.core.job import Job
 from holdfast.core.ports import Store
@@ -57,7 +57,7 @@ async def in_a_shared_call(store: Store, job: NewJob) -> list[UUID]:
 
 async def as_columns(store: Store, job: NewJob) -> list[UUID]:
     """Of one job: no two may have one key."""
-    (answer,) = await store.submit([Submit(jobs=AlikeJobs(job, [job.id], [job.payload]))])
+    (answer,) = await store.submit([Submit(jobs=JobColumns(job, [job.id], [job.payload]))])
     assert answer == (Submitted(job.id),)
     return []
 

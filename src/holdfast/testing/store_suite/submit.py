@@ -1,6 +1,5 @@
 """Submit: what is accepted, whole or not at all."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from holdfast.core import limits
-from holdfast.core.batches import AlikeJobs, JobsInParts
-from holdfast.core.commands import NewJob, Submit, Submitted
+from holdfast.core.batches import JobColumns
+from holdfast.core.commands import Submit, Submitted
 from holdfast.core.errors import InvalidInput
 from holdfast.core.job import Timeouts
 from holdfast.core.payload import Payload
@@ -214,11 +213,11 @@ async def test_jobs_given_as_columns_are_kept_as_jobs_are(harness: StoreHarness,
     """One job and the columns in which the others differ are written as so many jobs."""
     payloads = [Payload.of({"n": n}) for n in range(5)]
     singly = [new_job(payload=payload, **settings) for payload in payloads]
-    alike = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
+    alike = JobColumns(new_job(**settings), [uuid4() for _ in payloads], payloads)
     answers = await submit_answers(harness.store, Submit(jobs=singly), Submit(jobs=alike))
     assert answers[1] == tuple(Submitted(job_id) for job_id in alike.ids)
     # Alone, and again as after a lost answer.
-    alone = AlikeJobs(new_job(**settings), [uuid4() for _ in payloads], payloads)
+    alone = JobColumns(new_job(**settings), [uuid4() for _ in payloads], payloads)
     for _ in range(2):
         (answer,) = await submit_answers(harness.store, Submit(jobs=alone))
         assert answer == tuple(Submitted(job_id) for job_id in alone.ids)
@@ -232,7 +231,7 @@ async def test_jobs_given_as_columns_are_kept_as_jobs_are(harness: StoreHarness,
 
 async def test_a_fault_among_columns_names_its_job(harness: StoreHarness) -> None:
     large = Payload.of("x" * limits.DEFAULT_PAYLOAD_BYTES)
-    alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(1), large, Payload.of(3)])
+    alike = JobColumns(new_job(), [uuid4() for _ in range(3)], [Payload.of(1), large, Payload.of(3)])
     (answer,) = await submit_answers(harness.store, Submit(jobs=alike))
     assert isinstance(answer, InvalidInput)
     assert [(fault.item, fault.field) for fault in answer.faults] == [(1, "payload")]
@@ -240,87 +239,29 @@ async def test_a_fault_among_columns_names_its_job(harness: StoreHarness) -> Non
 
 
 async def test_an_id_that_stands_twice_in_a_column_is_refused(harness: StoreHarness) -> None:
-    alike = AlikeJobs(new_job(), [uuid4()] * 2, [Payload.of(1), Payload.of(2)])
+    alike = JobColumns(new_job(), [uuid4()] * 2, [Payload.of(1), Payload.of(2)])
     (answer,) = await submit_answers(harness.store, Submit(jobs=alike))
     assert isinstance(answer, InvalidInput)
     assert [fault.field for fault in answer.faults] == ["id"]
     assert await read_all(harness.store) == []
 
 
-def in_parts(*parts: Sequence[NewJob]) -> JobsInParts:
-    return JobsInParts(parts[0], iter(parts[1:]))
+async def test_json_and_bytes_may_stand_in_one_column(harness: StoreHarness) -> None:
+    payloads = [Payload.of(1), Payload.of_bytes(b"1"), Payload.of(2)]
+    columns = JobColumns(new_job(payload=payloads[0]), [uuid4() for _ in payloads], payloads)
+    await submit_answers(harness.store, Submit(jobs=columns))
+    assert [(await read_one(harness.store, job_id)).payload for job_id in columns.ids] == payloads
 
 
-async def test_jobs_in_parts_are_kept_as_a_whole(harness: StoreHarness) -> None:
-    """Whole submits, in the order given, also where they are made while they are written."""
-    alike = AlikeJobs(new_job(), [uuid4() for _ in range(3)], [Payload.of(n) for n in range(3)])
-    parts = (alike, [new_job(type="other"), new_job(delay_seconds=60.0)], [new_job()])
-    jobs = in_parts(*parts)
+async def test_plain_jobs_that_differ_are_kept_in_the_order_given(harness: StoreHarness) -> None:
+    jobs = [new_job(), new_job(type="other"), new_job(delay_seconds=60.0), new_job(payload=Payload.of_bytes(b"\0"))]
     for _ in range(2):  # and again, as after a lost answer
         (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
-        assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
-    kept = [await read_one(harness.store, job_id) for job_id in jobs.ids]
-    assert [job.payload for job in kept[:3]] == list(alike.payloads)
-    assert [job.state for job in kept] == [*[State.SCHEDULED] * 4, State.DELAYED, State.SCHEDULED]
+        assert answer == tuple(Submitted(job.id) for job in jobs)
+    kept = [await read_one(harness.store, job.id) for job in jobs]
+    assert [job.state for job in kept] == [State.SCHEDULED, State.SCHEDULED, State.DELAYED, State.SCHEDULED]
     assert [job.seq for job in kept] == sorted(job.seq for job in kept)
     assert {job.created_at for job in kept} == {harness.clock.now()}
-    assert await read_counts(harness.store) == {State.SCHEDULED: 5, State.DELAYED: 1}
+    assert await read_counts(harness.store) == {State.SCHEDULED: 3, State.DELAYED: 1}
     worker = await register(harness.store)
-    assert [await claim_one(harness.store, worker) for _ in range(5)]
-
-
-async def test_a_bad_job_in_a_later_part_refuses_all(harness: StoreHarness) -> None:
-    jobs = in_parts([new_job(), new_job()], [new_job(), new_job(queue="")])
-    (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
-    assert isinstance(answer, InvalidInput)
-    assert [(fault.item, fault.field) for fault in answer.faults] == [(3, "queue")]
-    assert await read_all(harness.store) == []
-
-
-async def test_an_id_in_two_parts_refuses_all(harness: StoreHarness) -> None:
-    twice = new_job()
-    (answer,) = await submit_answers(harness.store, Submit(jobs=in_parts([new_job(), twice], [twice])))
-    assert isinstance(answer, InvalidInput)
-    assert [fault.field for fault in answer.faults] == ["id"]
-    assert await read_all(harness.store) == []
-
-
-async def test_too_many_jobs_in_parts_are_refused(harness: StoreHarness) -> None:
-    half = limits.MAX_SUBMIT_JOBS // 2 + 1
-    ids = [[uuid4() for _ in range(half)] for _ in range(2)]
-    parts = [AlikeJobs(new_job(), some, [Payload.of(1)] * half) for some in ids]
-    (answer,) = await submit_answers(harness.store, Submit(jobs=in_parts(*parts)))
-    assert isinstance(answer, InvalidInput)
-    assert [fault.field for fault in answer.faults] == ["jobs"]
-    assert await read_all(harness.store) == []
-
-
-async def test_a_part_with_keys_and_dependencies_takes_its_way(harness: StoreHarness) -> None:
-    first = new_job()
-    labelled = new_job(key="order-7", tags={"region": "eu"}, dependencies=after(first.id))
-    jobs = in_parts([first], [labelled], [new_job()])
-    (answer,) = await submit_answers(harness.store, Submit(jobs=jobs))
-    assert answer == tuple(Submitted(job_id) for job_id in jobs.ids)
-    assert await read_states(harness.store, jobs.ids) == [State.SCHEDULED, State.PENDING, State.SCHEDULED]
-
-
-async def test_parts_that_cannot_be_made_leave_nothing(harness: StoreHarness) -> None:
-    """Not even when it is tried again: what was made so far is not all."""
-
-    def rest() -> Iterator[Sequence[NewJob]]:
-        yield [new_job()]
-        raise LookupError("the list ends here")
-
-    jobs = JobsInParts([new_job()], rest())
-    for _ in range(2):
-        with pytest.raises(LookupError, match="the list ends here"):
-            await harness.store.submit([Submit(jobs=jobs)])
-    assert await read_all(harness.store) == []
-    await submit_one(harness.store)
-
-
-async def test_parts_share_a_call_with_others(harness: StoreHarness) -> None:
-    jobs = in_parts([new_job()], [new_job()])
-    answers = await submit_answers(harness.store, Submit(jobs=[new_job()]), Submit(jobs=jobs))
-    assert [len(answer) for answer in answers if isinstance(answer, tuple)] == [1, 2]
-    assert await read_counts(harness.store) == {State.SCHEDULED: 3}
+    assert [await claim_one(harness.store, worker) for _ in range(3)]

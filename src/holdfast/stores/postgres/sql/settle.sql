@@ -1,9 +1,9 @@
 -- settle: complete attempts, fenced by token. Everything but plain success takes the verbs' way.
 -- Guarantees: what is not returned was not changed; a job with dependents leaves a mark.
 -- Locks: the running rows it deletes, in the order of seq. It waits for $5 at most. Index: running_pkey.
--- $2 is sorted: a job's token and result stand where it stands there; a result that all share is given once. So there is
--- no join, and no plan made while running is empty, or for a large batch, that reads all of it. Of a job that is named
--- twice the last lease counts; what is not returned takes the verbs' way.
+-- $2 is sorted: a job's token and result stand where it stands there. So there is no join, and no plan made while running
+-- is empty, or for a large batch, that reads all of it. Of a job that is named twice the last lease counts; what is not
+-- returned takes the verbs' way.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, clock_timestamp()) AS now, set_config('lock_timeout', $5::text, true) AS patience
 ),
@@ -13,7 +13,7 @@ gone AS (
         AND r.job = ANY ($2::bigint[]) AND r.token = ($3::uuid[])[width_bucket(r.job, $2::bigint[])]
     RETURNING r.job, r.token, r.owner, r.version, r.attempt, r.replays, r.is_fragile, r.has_dependents,
         r.queue, r.scheduled_at, r.started_at,
-        ($4::bytea[])[CASE WHEN cardinality($4::bytea[]) = 1 THEN 1 ELSE width_bucket(r.job, $2::bigint[]) END] AS result
+        ($4::bytea[])[width_bucket(r.job, $2::bigint[])] AS result
 ),
 finished AS (
     INSERT INTO {schema}.ended (

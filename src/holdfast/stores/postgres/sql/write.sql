@@ -7,14 +7,14 @@
 SELECT nextval('{schema}.job_seq') AS seq FROM generate_series(1, $1::int)
 
 -- [job]
--- The facts of jobs whose seq is already drawn.
+-- The facts of jobs whose seq is already drawn; from $8 on in the order of rows._COLUMNS.
 INSERT INTO {schema}.job (
-    seq, id, type, queue, priority, depth, payload, is_json, created_at, run_at,
-    max_attempts, visibility_seconds, lifetime_seconds, spawned_by, options
+    seq, depth, created_at, run_at, spawned_by, id, payload,
+    options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts
 )
 SELECT * FROM unnest(
-    $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::smallint[], $7::bytea[], $8::boolean[],
-    $9::timestamptz[], $10::timestamptz[], $11::smallint[], $12::float8[], $13::float8[], $14::bigint[], $15::text[]
+    $1::bigint[], $2::smallint[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::uuid[], $7::bytea[],
+    $8::text[], $9::text[], $10::text[], $11::boolean[], $12::smallint[], $13::float8[], $14::float8[], $15::smallint[]
 )
 
 -- [tag]
