@@ -19,6 +19,18 @@ def test_every_mutant_still_fits_the_code(mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize("mutant", load(), ids=str)
+def test_every_mutant_is_a_program(mutant: Mutant) -> None:
+    """One that cannot be compiled fails every test, and says nothing of those that it names."""
+    changed: dict[str, str] = {}
+    for edit in mutant.edits:
+        text = changed.get(edit.file) or (ROOT / edit.file).read_text()
+        changed[edit.file] = text.replace(edit.find, edit.replace)
+    for file, text in changed.items():
+        if file.endswith(".py"):
+            compile(text, file, "exec")
+
+
+@pytest.mark.parametrize("mutant", load(), ids=str)
 def test_the_tests_beside_a_mutant_exist(mutant: Mutant) -> None:
     for test in mutant.tests:
         file, _, name = test.partition("::")

@@ -222,7 +222,7 @@ async def test_a_heartbeat_and_a_settle_never_deadlock(new_database: NewDatabase
     await quick_to_see_deadlocks(url)
     clock = ManualClock()
     async with opened(url, clock=clock) as store, opened(url, clock=clock) as beside:
-        for _ in range(12):
+        for _ in range(24):
             leases = await held_leases(store, 100, timeouts=Timeouts(visibility=30.0))
             worker = (await fetch(url, "SELECT id FROM holdfast.worker ORDER BY registered_at DESC LIMIT 1"))[0]["id"]
             clock.advance(20)
