@@ -11,10 +11,9 @@ from typing import Any, Final, Literal, Protocol, TypedDict
 from uuid import UUID
 
 from holdfast.core import limits
-from holdfast.core.commands import FIELDS
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.errors import UsageError
-from holdfast.core.job import DEFAULT_TIMEOUTS, Timeouts
+from holdfast.core.job import DEFAULT_TIMEOUTS, FIELDS, Timeouts
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Retry
 from holdfast.core.times import Seconds, seconds_of

@@ -15,8 +15,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.logs import log_data, read_logs, show_logs
 from holdfast.cli.output import Cell, show_fields, show_section, show_table
 from holdfast.cli.streams import write_json
-from holdfast.core.commands import LABELS
-from holdfast.core.job import Attempt, Job
+from holdfast.core.job import LABELS, Attempt, Job
 from holdfast.core.states import State
 from holdfast.engine.documents import job_data, payload_value, result_value
 from holdfast.engine.engine import Engine

@@ -6,7 +6,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, overload
 from uuid import UUID
 
-from holdfast.core.commands import FIELDS, NewJob
+from holdfast.core.commands import NewJob
+from holdfast.core.job import FIELDS
 from holdfast.core.payload import Payload
 
 if TYPE_CHECKING:

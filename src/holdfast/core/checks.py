@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
-from math import inf, isfinite
+from math import inf
 from operator import attrgetter, is_
 from typing import Any, Final
-from unicodedata import category
 from uuid import UUID
 
 from holdfast.core import limits
@@ -20,8 +19,6 @@ from holdfast.core.access import DIGEST_BYTES, NewKey, Scope
 from holdfast.core.batches import JobColumns
 from holdfast.core.commands import (
     EQUAL,
-    FIELDS,
-    LABELS,
     Claim,
     ClaimIds,
     Completed,
@@ -37,7 +34,16 @@ from holdfast.core.commands import (
 )
 from holdfast.core.dependencies import are_dependencies, order, shape_faults
 from holdfast.core.errors import Fault, InvalidInput
-from holdfast.core.job import Progress, Timeouts
+from holdfast.core.faults import (
+    datetime_faults,
+    id_faults,
+    is_number,
+    line_faults,
+    queue_faults,
+    seconds_faults,
+    text_faults,
+)
+from holdfast.core.job import FIELDS, LABELS, Progress, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Retry
@@ -102,10 +108,10 @@ def _are_usual(jobs: JobColumns, payload_limit_bytes: int) -> bool:
 
 def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[Fault]:
     if type(job.id) is not UUID:
-        yield from _id_faults(index, job.id)
+        yield from id_faults(index, job.id)
     if not (type(job.type) is type(job.queue) is str and _are_good_names(job.type, job.queue)):
-        yield from _text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
-        yield from _queue_faults(index, "queue", job.queue)
+        yield from text_faults(index, "type", job.type, limits.MAX_TYPE_CHARACTERS)
+        yield from queue_faults(index, "queue", job.queue)
     if type(job.payload) is not Payload or len(job.payload.data) > payload_limit_bytes:
         yield from _payload_faults(index, job.payload, payload_limit_bytes)
     if type(job.priority) is not Priority:
@@ -120,13 +126,8 @@ def _job_faults(index: int, job: NewJob, payload_limit_bytes: int) -> Iterable[F
 @lru_cache(maxsize=1000)
 def _are_good_names(job_type: str, queue: str) -> bool:
     """There are few of them, and they come with every job."""
-    faults = [*_text_faults(0, "type", job_type, limits.MAX_TYPE_CHARACTERS), *_queue_faults(0, "queue", queue)]
+    faults = [*text_faults(0, "type", job_type, limits.MAX_TYPE_CHARACTERS), *queue_faults(0, "queue", queue)]
     return not faults
-
-
-def _id_faults(index: int, job_id: Any) -> Iterable[Fault]:
-    if not isinstance(job_id, UUID):
-        yield Fault(item=index, field="id", problem=f"is {type(job_id).__name__}, not a UUID")
 
 
 def _retry_faults(index: int, retry: Any) -> Iterable[Fault]:
@@ -135,41 +136,6 @@ def _retry_faults(index: int, retry: Any) -> Iterable[Fault]:
         return
     for fault in retry.faults():
         yield Fault(item=index, field=fault.field, problem=fault.problem, limit=fault.limit)
-
-
-def _text_faults(index: int, field: str, text: Any, most: int) -> Iterable[Fault]:
-    if not isinstance(text, str):
-        yield Fault(item=index, field=field, problem=f"is {type(text).__name__}, not text")
-    elif not 1 <= len(text) <= most:
-        yield Fault(item=index, field=field, problem=f"has {len(text)} characters", limit=f"1 … {most} characters")
-    elif not text.isascii() or "\0" in text:
-        yield from _character_faults(index, field, text)
-
-
-def _character_faults(index: int, field: str, text: str) -> Iterable[Fault]:
-    if "\0" in text:
-        yield Fault(item=index, field=field, problem="contains NUL, which PostgreSQL cannot store as text")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        yield Fault(item=index, field=field, problem=f"is not UTF-8 ({error.reason})")
-
-
-def _queue_faults(index: int, field: str, queue: Any) -> Iterable[Fault]:
-    """Names of queues stand in lines: in notifications, on terminals, in metrics."""
-    return _line_faults(index, field, queue, limits.MAX_QUEUE_CHARACTERS)
-
-
-def _line_faults(index: int, field: str, text: Any, most: int) -> Iterable[Fault]:
-    if not isinstance(text, str):
-        yield from _text_faults(index, field, text, most)
-        return
-    if text.isascii() and text.isprintable() and 1 <= len(text) <= most:
-        return
-    yield from _text_faults(index, field, text, most)
-    # NUL has its own fault.
-    if any(category(character) in ("Cc", "Zl", "Zp") and character != "\0" for character in text):
-        yield Fault(item=index, field=field, problem="contains a line break or another control character")
 
 
 def _payload_faults(index: int, payload: Any, limit_bytes: int) -> Iterable[Fault]:
@@ -190,8 +156,8 @@ def _priority_faults(index: int, priority: Any) -> Iterable[Fault]:
 
 
 def _delay_faults(index: int, job: NewJob) -> Iterable[Fault]:
-    yield from _seconds_faults(index, "delay_seconds", job.delay_seconds, least=0.0, most=limits.MAX_DELAY_SECONDS)
-    if job.run_at is None and _is_number(job.delay_seconds) and job.delay_seconds > _lifetime_seconds(job.timeouts):
+    yield from seconds_faults(index, "delay_seconds", job.delay_seconds, least=0.0, most=limits.MAX_DELAY_SECONDS)
+    if job.run_at is None and is_number(job.delay_seconds) and job.delay_seconds > _lifetime_seconds(job.timeouts):
         yield Fault(
             item=index,
             field="delay_seconds",
@@ -201,22 +167,15 @@ def _delay_faults(index: int, job: NewJob) -> Iterable[Fault]:
 
 
 def _run_at_faults(index: int, job: NewJob) -> Iterable[Fault]:
-    yield from _datetime_faults(index, "run_at", job.run_at)
+    yield from datetime_faults(index, "run_at", job.run_at)
     if job.delay_seconds:
         yield Fault(item=index, field="run_at", problem="and delay_seconds exclude each other")
-
-
-def _datetime_faults(index: int, field: str, value: Any) -> Iterable[Fault]:
-    if not isinstance(value, datetime):
-        yield Fault(item=index, field=field, problem=f"is {type(value).__name__}, not a datetime")
-    elif value.tzinfo is None:
-        yield Fault(item=index, field=field, problem="is a naive datetime; give it a time zone")
 
 
 def _lifetime_seconds(timeouts: Any) -> float:
     lifetime: Any = getattr(timeouts, "lifetime", None)
     # One that is no number is a fault of its own; beside it nothing is said of the delay.
-    return lifetime if _is_number(lifetime) else inf
+    return lifetime if is_number(lifetime) else inf
 
 
 def _timeout_faults(index: int, timeouts: Any) -> Iterable[Fault]:
@@ -225,16 +184,7 @@ def _timeout_faults(index: int, timeouts: Any) -> Iterable[Fault]:
         return
     for name in ("execution", "visibility", "lifetime"):
         value = getattr(timeouts, name)
-        yield from _seconds_faults(index, f"timeouts.{name}", value, least=0.001, most=limits.MAX_TIMEOUT_SECONDS)
-
-
-def _seconds_faults(index: int, field: str, value: Any, *, most: float, least: float = 0.0) -> Iterable[Fault]:
-    if not _is_number(value) or not least <= value <= most:
-        yield Fault(item=index, field=field, problem=f"is {value!r}", limit=f"{least} … {most} seconds")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        yield from seconds_faults(index, f"timeouts.{name}", value, least=0.001, most=limits.MAX_TIMEOUT_SECONDS)
 
 
 def _tag_faults(index: int, tags: Any) -> Iterable[Fault]:
@@ -244,14 +194,14 @@ def _tag_faults(index: int, tags: Any) -> Iterable[Fault]:
     if len(tags) > limits.MAX_TAGS:
         yield Fault(item=index, field="tags", problem=f"are {len(tags)}", limit=f"{limits.MAX_TAGS} a job")
     for name, value in tags.items():
-        yield from _text_faults(index, "tags", name, limits.MAX_TAG_CHARACTERS)
-        yield from _text_faults(index, f"tags[{name!r}]", value, limits.MAX_TAG_CHARACTERS)
+        yield from text_faults(index, "tags", name, limits.MAX_TAG_CHARACTERS)
+        yield from text_faults(index, f"tags[{name!r}]", value, limits.MAX_TAG_CHARACTERS)
 
 
 def _label_faults(index: int, name: str, text: Any) -> Iterable[Fault]:
     most = FIELDS[name].max_characters
     assert most is not None
-    return () if text is None else _text_faults(index, name, text, most)
+    return () if text is None else text_faults(index, name, text, most)
 
 
 def _callback_faults(index: int, job: NewJob) -> Iterable[Fault]:
@@ -264,7 +214,7 @@ def _callback_faults(index: int, job: NewJob) -> Iterable[Fault]:
 def _window_faults(index: int, job: NewJob) -> Iterable[Fault]:
     # Without a key it says nothing.
     if job.key is not None:
-        yield from _seconds_faults(
+        yield from seconds_faults(
             index, "key_window_seconds", job.key_window_seconds, most=limits.MAX_KEY_WINDOW_SECONDS
         )
 
@@ -337,7 +287,7 @@ def _claim_faults(claim: Claim | ClaimIds) -> list[Fault]:
     if len(set(claim.queues)) < len(claim.queues):
         faults.append(Fault(field="queues", problem="name one queue twice"))
     for queue in claim.queues:
-        faults += _queue_faults(0, "queues", queue)
+        faults += queue_faults(0, "queues", queue)
     if claim.types is not None:
         faults += _types_faults(claim.types)
     return faults
@@ -346,7 +296,7 @@ def _claim_faults(claim: Claim | ClaimIds) -> list[Fault]:
 @lru_cache(maxsize=64)
 def _types_faults(types: tuple[str, ...]) -> tuple[Fault, ...]:
     """Every claim of a worker names the same ones."""
-    return tuple(fault for name in types for fault in _text_faults(0, "types", name, limits.MAX_TYPE_CHARACTERS))
+    return tuple(fault for name in types for fault in text_faults(0, "types", name, limits.MAX_TYPE_CHARACTERS))
 
 
 def require_valid_page(where: Filter, *, limit: int) -> None:
@@ -355,33 +305,33 @@ def require_valid_page(where: Filter, *, limit: int) -> None:
     if not 1 <= limit <= limits.MAX_PAGE_JOBS:
         faults.append(Fault(field="limit", problem=f"is {limit}", limit=f"1 … {limits.MAX_PAGE_JOBS}"))
     if where.queue is not None:
-        faults += _queue_faults(0, "queue", where.queue)
+        faults += queue_faults(0, "queue", where.queue)
     if where.type is not None:
-        faults += _text_faults(0, "type", where.type, limits.MAX_TYPE_CHARACTERS)
+        faults += text_faults(0, "type", where.type, limits.MAX_TYPE_CHARACTERS)
     for name in EQUAL:
         if name in LABELS:
             faults += _label_faults(0, name, getattr(where, name))
     for text in where.tag or ():
-        faults += _text_faults(0, "tag", text, limits.MAX_TAG_CHARACTERS)
+        faults += text_faults(0, "tag", text, limits.MAX_TAG_CHARACTERS)
     for field, value in (("created_from", where.created_from), ("created_until", where.created_until)):
         if value is not None:
-            faults += _datetime_faults(0, field, value)
+            faults += datetime_faults(0, field, value)
     if faults:
         raise InvalidInput(faults)
 
 
 def require_valid_ids(ids: Sequence[UUID]) -> None:
     if not all(isinstance(one, UUID) for one in ids):
-        raise InvalidInput([fault for index, one in enumerate(ids) for fault in _id_faults(index, one)])
+        raise InvalidInput([fault for index, one in enumerate(ids) for fault in id_faults(index, one)])
 
 
 def require_valid_queue(queue: str) -> None:
-    if faults := list(_queue_faults(0, "queue", queue)):
+    if faults := list(queue_faults(0, "queue", queue)):
         raise InvalidInput(faults)
 
 
 def require_valid_worker(name: str, *, queues: Sequence[str] = (), types: Sequence[str] = ()) -> None:
-    faults = list(_text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS))
+    faults = list(text_faults(0, "name", name, limits.MAX_WORKER_NAME_CHARACTERS))
     for field, texts, most in (("queues", queues, limits.MAX_WORKER_QUEUES), ("types", types, limits.MAX_WORKER_TYPES)):
         faults += _list_faults(field, texts, most)
     if faults:
@@ -396,18 +346,18 @@ def _list_faults(field: str, texts: Any, most: int) -> Iterable[Fault]:
         yield Fault(field=field, problem=f"are {len(texts)}", limit=str(most))
     for text in texts:
         if field == "queues":
-            yield from _queue_faults(0, field, text)
+            yield from queue_faults(0, field, text)
         else:
-            yield from _text_faults(0, field, text, limits.MAX_TYPE_CHARACTERS)
+            yield from text_faults(0, field, text, limits.MAX_TYPE_CHARACTERS)
 
 
 def require_valid_key(new: NewKey) -> None:
-    faults = [*_id_faults(0, new.id), *_line_faults(0, "name", new.name, limits.MAX_API_KEY_NAME_CHARACTERS)]
+    faults = [*id_faults(0, new.id), *line_faults(0, "name", new.name, limits.MAX_API_KEY_NAME_CHARACTERS)]
     faults += _scope_faults(new.scopes)
     faults += _digest_faults(new.digest)
     if new.expires_in_seconds is not None:
         longest = limits.MAX_API_KEY_SECONDS
-        faults += _seconds_faults(0, "expires_in_seconds", new.expires_in_seconds, least=0.001, most=longest)
+        faults += seconds_faults(0, "expires_in_seconds", new.expires_in_seconds, least=0.001, most=longest)
     if faults:
         raise InvalidInput([replace(fault, subject="key") for fault in faults])
 
@@ -429,7 +379,7 @@ def _digest_faults(digest: Any) -> Iterable[Fault]:
 
 
 def require_valid_key_id(key_id: UUID) -> None:
-    if faults := list(_id_faults(0, key_id)):
+    if faults := list(id_faults(0, key_id)):
         raise InvalidInput([replace(fault, subject="key") for fault in faults])
 
 
@@ -443,7 +393,7 @@ def require_valid_fires(fires: Sequence[Fire]) -> None:
 
 
 def require_valid_fire(index: int, fire: Fire) -> None:
-    faults = list(_text_faults(index, "name", fire.name, limits.MAX_CRON_NAME_CHARACTERS))
+    faults = list(text_faults(index, "name", fire.name, limits.MAX_CRON_NAME_CHARACTERS))
     faults += _slot_faults(index, fire.slot)
     if fire.job is not None:
         faults += _job_faults(index, fire.job, limits.DEFAULT_PAYLOAD_BYTES)
@@ -452,7 +402,7 @@ def require_valid_fire(index: int, fire: Fire) -> None:
 
 
 def _slot_faults(index: int, slot: Any) -> Iterable[Fault]:
-    yield from _datetime_faults(index, "slot", slot)
+    yield from datetime_faults(index, "slot", slot)
     # The ends of the calendar have no time in every zone.
     if isinstance(slot, datetime) and not 1970 <= slot.year < 9999:
         yield Fault(item=index, field="slot", problem=f"is in the year {slot.year}", limit="1970 … 9998")
@@ -468,7 +418,7 @@ def require_valid_progress(progress: Progress) -> None:
     if not 0 <= progress.percent <= 100:
         faults.append(Fault(field="progress.percent", problem=f"is {progress.percent}", limit="0 … 100"))
     if progress.message:
-        faults += _text_faults(0, "progress.message", progress.message, limits.MAX_PROGRESS_MESSAGE_CHARACTERS)
+        faults += text_faults(0, "progress.message", progress.message, limits.MAX_PROGRESS_MESSAGE_CHARACTERS)
     if faults:
         raise InvalidInput(faults)
 
@@ -480,9 +430,9 @@ def require_valid_settlement(settlement: Settlement) -> None:
     faults: list[Fault] = []
     match settlement.outcome:
         case Failed(retry_in_seconds=seconds) if seconds is not None:
-            faults += _seconds_faults(0, "retry_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
+            faults += seconds_faults(0, "retry_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
         case HandedBack(due_in_seconds=seconds):
-            faults += _seconds_faults(0, "due_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
+            faults += seconds_faults(0, "due_in_seconds", seconds, most=limits.MAX_DELAY_SECONDS)
         case Completed(result=result) if result is not None and len(result) > limits.MAX_RESULT_BYTES:
             faults.append(
                 Fault(field="result", problem=f"has {len(result)} bytes", limit=f"{limits.MAX_RESULT_BYTES} bytes")

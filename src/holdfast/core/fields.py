@@ -1,6 +1,6 @@
 """How a field of a job is described: where a store keeps it, and what else hangs on that.
 
-The fields stand in ``commands.NewJob``, each with its description beside its type and its default. What follows from
+The fields stand in ``job.NewJob``, each with its description beside its type and its default. What follows from
 the descriptions is derived there, and nowhere listed again: the columns of a job's record, what goes into its options,
 which jobs are plain, what a job that is read has of the one that was given, which texts have a limit.
 """

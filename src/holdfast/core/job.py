@@ -1,22 +1,23 @@
-"""What a job is, as it is read: the facts given at submit, and where it stands now.
+"""What a job is: the facts given at submit, and where it stands now.
 
-``Job`` is the whole of it, for people and programs that ask. ``ClaimedJob`` is the part a worker needs, kept small
-because one is made for every job that runs. ``Record`` is the part a decision needs (``decisions`` maps one Record to
-the next); stores load and write it, nobody else sees it.
+``NewJob`` is a job as it is given, and the one list of its fields. ``Job`` is the whole of it, for people and programs
+that ask. ``ClaimedJob`` is the part a worker needs, kept small because one is made for every job that runs. ``Record``
+is the part a decision needs (``decisions`` maps one Record to the next); stores load and write it, nobody else sees it.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from holdfast.core import limits
 from holdfast.core.dependencies import Dependency
 from holdfast.core.failures import Failure
-from holdfast.core.payload import Payload
+from holdfast.core.fields import Kept, elsewhere, in_column, in_options, kept
+from holdfast.core.payload import EMPTY, Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import DEFAULT_RETRY, Retry
 from holdfast.core.states import State
@@ -74,6 +75,112 @@ def _same(value: Any) -> Any:
 
 _OPTION_NAMES: Final = tuple(one.name for one in fields(Options))
 DEFAULT_OPTIONS: Final = Options()
+
+
+@dataclass(slots=True, kw_only=True)
+class NewJob:
+    """A job as it is given. Its ID is made by the caller's side before the first try, so a repeat cannot double it.
+
+    This is the one list of a job's fields; ``fields`` says what their descriptions mean. A new one is also added to
+    Job, where it is read, and to Options, if it is kept there.
+    """
+
+    id: UUID = field(metadata=Kept(columns={"id": "id"}).metadata())
+    type: str = field(metadata=in_column("type"))
+    queue: str = field(default=limits.DEFAULT_QUEUE, metadata=in_column("queue"))
+    payload: Payload = field(
+        default=EMPTY,
+        metadata=Kept(
+            columns={"payload": "payload.data", "is_json": "payload.is_json"},
+            read=lambda row, _: Payload(row["payload"], bool(row["is_json"])),
+        ).metadata(),
+    )
+    # A dependent has at least the priority of what it waits for.
+    priority: Priority = field(
+        default=Priority.NORMAL, metadata=Kept(columns={"priority": "priority.value"}).metadata()
+    )
+    delay_seconds: float = field(default=0.0, metadata=elsewhere())
+    run_at: datetime | None = field(default=None, metadata=elsewhere(is_plain=False))
+    timeouts: Timeouts = field(
+        default=DEFAULT_TIMEOUTS,
+        metadata=Kept(
+            columns={"visibility_seconds": "timeouts.visibility", "lifetime_seconds": "timeouts.lifetime"},
+            options={"execution_seconds": "timeouts.execution"},
+            read=lambda row, options: Timeouts(
+                execution=options.execution_seconds,
+                visibility=row["visibility_seconds"],
+                lifetime=row["lifetime_seconds"],
+            ),
+        ).metadata(),
+    )
+    retry: Retry = field(
+        default=DEFAULT_RETRY,
+        metadata=Kept(
+            columns={"max_attempts": "retry.max_attempts"},
+            options={"retry": "retry"},
+            read=lambda _, options: options.retry,
+        ).metadata(),
+    )
+    key: str | None = field(
+        default=None, metadata=in_options("key", is_plain=False, max_characters=limits.MAX_KEY_CHARACTERS)
+    )
+    key_window_seconds: float = field(default=limits.DEFAULT_KEY_WINDOW_SECONDS, metadata=elsewhere())
+    dependencies: tuple[Dependency, ...] = field(default=(), metadata=elsewhere(is_plain=False))
+    tags: Mapping[str, str] = field(default_factory=dict, metadata=in_options("tags", is_plain=False))
+    correlation_id: str | None = field(
+        default=None,
+        metadata=in_options("correlation_id", max_characters=limits.MAX_CORRELATION_ID_CHARACTERS),
+    )
+    callback_url: str | None = field(
+        default=None, metadata=in_options("callback_url", max_characters=limits.MAX_CALLBACK_URL_CHARACTERS)
+    )
+
+    @property
+    def options(self) -> Options:
+        return Options(**dict(zip(_OPTIONS, _in_options(self), strict=True)))
+
+    @property
+    def is_plain(self) -> bool:
+        """What a store may write for whole batches at once: it waits for nothing but a delay, and has no label."""
+        return bool(_not_plain(self) == _PLAIN)
+
+    @property
+    def encoded_options(self) -> str | None:
+        # Most jobs leave everything at its default: seen here without building anything.
+        return None if _in_options(self) == _DEFAULT_OPTIONS else self.options.encode()
+
+
+FIELDS: Final[Mapping[str, Kept]] = {one.name: kept(one) for one in fields(NewJob)}
+"""The description of each."""
+LABELS: Final = tuple(name for name, one in FIELDS.items() if one.max_characters is not None)
+"""Optional texts, which are stored and shown."""
+AS_GIVEN: Final = tuple(name for name, one in FIELDS.items() if one.read is not None)
+"""What a job that is read has as it was given."""
+COLUMNS: Final[Mapping[str, str]] = {
+    "options": "encoded_options",
+    **{column: path for one in FIELDS.values() for column, path in one.columns.items()},
+}
+"""The columns of a job's record that are known when it is given; what is in each, as a path from the NewJob."""
+
+_OPTIONS: Final[Mapping[str, str]] = {name: path for one in FIELDS.values() for name, path in one.options.items()}
+_in_options: Final = attrgetter(*_OPTIONS.values())
+_DEFAULT_OPTIONS: Final = tuple(getattr(DEFAULT_OPTIONS, name) for name in _OPTIONS)
+
+
+_NOT_PLAIN: Final = [one for one in fields(NewJob) if not kept(one).is_plain]
+_not_plain: Final = attrgetter(*(one.name for one in _NOT_PLAIN))
+_PLAIN: Final = tuple(one.default if one.default_factory is MISSING else one.default_factory() for one in _NOT_PLAIN)
+
+
+def as_given(job: NewJob) -> dict[str, Any]:
+    """The fields that a Job has from the NewJob itself; their own, where they can be changed."""
+    return {name: dict(value) if isinstance(value := getattr(job, name), dict) else value for name in AS_GIVEN}
+
+
+def given_from(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same fields from a record's columns, as a store has them."""
+    options = Options.decode(row["options"], max_attempts=row["max_attempts"], may_be_newer=True)
+    return {name: one.read(row, options) for name, one in FIELDS.items() if one.read is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

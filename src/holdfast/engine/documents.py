@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.core.commands import LABELS, QueueStats, WorkerInfo
+from holdfast.core.commands import QueueStats, WorkerInfo
 from holdfast.core.failures import Failure
-from holdfast.core.job import Attempt, Job
+from holdfast.core.job import LABELS, Attempt, Job
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
 from holdfast.core.views import view_of

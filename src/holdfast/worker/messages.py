@@ -13,11 +13,11 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.commands import LABELS, NewJob
+from holdfast.core.commands import NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind
 from holdfast.core.errors import Fault, HoldfastError, InvalidInput, StaleLease, Unavailable
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import DEFAULT_TIMEOUTS, ClaimedJob, Timeouts
+from holdfast.core.job import DEFAULT_TIMEOUTS, LABELS, ClaimedJob, Timeouts
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.retry import Retry

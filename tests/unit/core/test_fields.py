@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from holdfast.core.checks import require_valid_submit
-from holdfast.core.commands import AS_GIVEN, COLUMNS, EQUAL, FIELDS, LABELS, NewJob, Submit, as_given, given_from
+from holdfast.core.commands import EQUAL, NewJob, Submit
 from holdfast.core.errors import InvalidInput
-from holdfast.core.job import DEFAULT_OPTIONS, Job, Options
+from holdfast.core.job import AS_GIVEN, COLUMNS, DEFAULT_OPTIONS, FIELDS, LABELS, Job, Options, as_given, given_from
 from holdfast.engine.documents import job_data
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import ManualClock

@@ -35,13 +35,12 @@ from holdfast.core.commands import (
     Tick,
     TickReport,
     WorkerInfo,
-    as_given,
     lease_tokens,
 )
 from holdfast.core.dependencies import Dependency
 from holdfast.core.errors import UsageError, WorkerNotFound
 from holdfast.core.examination import Code, Examination, Examined, Look
-from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream, lease_of
+from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Record, Upstream, as_given, lease_of
 from holdfast.core.liveness import DEFAULT_TIMING, Timing
 from holdfast.core.ports import Clock
 from holdfast.core.states import REPLAYABLE, State

@@ -10,10 +10,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from holdfast.core.batches import JobColumns
-from holdfast.core.commands import COLUMNS, CronSlot, NewJob, given_from
+from holdfast.core.commands import CronSlot, NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Attempt, ClaimedJob, Job, Lease, Progress, Record, from_columns
+from holdfast.core.job import COLUMNS, Attempt, ClaimedJob, Job, Lease, Progress, Record, from_columns, given_from
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State

@@ -11,10 +11,10 @@ from sqlite3 import Cursor
 from typing import Any, Final
 from uuid import UUID
 
-from holdfast.core.commands import COLUMNS, CronSlot, NewJob, WorkerInfo, given_from
+from holdfast.core.commands import CronSlot, NewJob, WorkerInfo
 from holdfast.core.dependencies import Dependency, DependencyKind, Edge
 from holdfast.core.failures import Category, Failure
-from holdfast.core.job import Attempt, Job, Lease, Progress, Record
+from holdfast.core.job import COLUMNS, Attempt, Job, Lease, Progress, Record, given_from
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from holdfast.core.commands import EQUAL, Filter, Place, QueueStats, WorkerInfo, as_given
+from holdfast.core.commands import EQUAL, Filter, Place, QueueStats, WorkerInfo
 from holdfast.core.dependencies import Dependency
-from holdfast.core.job import ClaimedJob, Job, Lease, Upstream
+from holdfast.core.job import ClaimedJob, Job, Lease, Upstream, as_given
 from holdfast.core.states import State
 from holdfast.testing.model.world import ModelJob, World
 

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from holdfast.core.batches import JobColumns
-from holdfast.core.commands import AS_GIVEN, FIELDS, Completed, Fire, Fired, NewJob, Submit, Submitted
-from holdfast.core.job import Job
+from holdfast.core.commands import Completed, Fire, Fired, NewJob, Submit, Submitted
+from holdfast.core.job import AS_GIVEN, FIELDS, Job
 from holdfast.core.ports import Store
 from holdfast.testing.factories import (
     after,
