@@ -22,14 +22,17 @@ def small_budget(harness: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     "where",
-    [Filter(tag=("rare", "yes")), Filter(type="rare"), Filter(queue="rare"), Filter(type="rare", tag=("rare", "yes"))],
-    ids=["tag", "type", "queue", "both"],
+    [
+        *(Filter(tag=("rare", "yes")), Filter(type="rare"), Filter(queue="rare"), Filter(group="rare")),
+        Filter(type="rare", tag=("rare", "yes")),
+    ],
+    ids=["tag", "type", "queue", "group", "both"],
 )
 async def test_every_match_is_found_over_short_pages(harness: StoreHarness, where: Filter) -> None:
     """Page: it may be short, even empty, and still have a cursor."""
     rare = []
     for _ in range(3):
-        rare.append(await submit_one(harness.store, type="rare", queue="rare", tags={"rare": "yes"}))
+        rare.append(await submit_one(harness.store, type="rare", queue="rare", group="rare", tags={"rare": "yes"}))
         await submit_jobs(harness.store, *(new_job() for _ in range(2 * BUDGET + 3)))
     pages = await read_pages(harness.store, where, limit=2)
     assert [job.id for page in pages for job in page.jobs] == rare[::-1]

@@ -86,6 +86,7 @@ FLAWS: Final[dict[str, Flaw]] = {
     "tags": lambda job, _: replace(job, tags={"lone surrogate": "\ud800"}),
     "correlation_id": lambda job, _: replace(job, correlation_id=""),
     "callback_url": lambda job, _: replace(job, callback_url="ftp://example.org"),
+    "group": lambda job, _: replace(job, group=""),
 }
 
 
@@ -154,6 +155,7 @@ def _labelled(job: NewJob) -> NewJob:
         tags={"colour": "blue", "größe": "10 µm"},
         correlation_id="order-7",
         callback_url="https://example.org/done",
+        group="Kunde 7",
         timeouts=replace(job.timeouts, execution=90.0),
         retry=replace(job.retry, jitter=Jitter.FULL, on=frozenset({Category.SYSTEM})),
     )
@@ -528,6 +530,7 @@ class Wanted:
             queue=None if self.queue is None else QUEUES[self.queue],
             type=None if self.type is None else TYPES[self.type],
             tag=("größe", "10 µm") if self.is_labelled else None,
+            group="Kunde 7" if self.is_labelled else None,
             created_from=_ago(now, self.from_seconds_ago),
             created_until=_ago(now, self.until_seconds_ago),
         )

@@ -24,7 +24,7 @@ from tests.differential.sides import Jobs
 NOT_SEEN: Final = frozenset({Transition(State.RETRYING, State.DEAD_LETTER, Trigger.EXHAUST)})
 _FAULT_FIELDS: Final = (
     *("type", "queue", "payload", "priority", "delay_seconds", "run_at", "timeouts.visibility", "retry.max_attempts"),
-    *("key", "dependencies", "tags[", "correlation_id", "callback_url", "jobs", "id"),
+    *("key", "dependencies", "tags[", "correlation_id", "callback_url", "group", "jobs", "id"),
 )
 _TABLE: Final[dict[str, str]] = {
     "submit": "created duplicate repeat conflict:payload conflict:partial several-submits refused-beside-accepted "

@@ -31,6 +31,7 @@ class ListOptions(TypedDict, total=False):
     states: Iterable[State] | State
     queue: str
     type: str
+    group: str
     tag: tuple[str, str]
     created_from: datetime
     """Inclusive."""

@@ -48,6 +48,8 @@ class PeriodicOptions(TypedDict, total=False):
     permanent: Iterable[type[BaseException]]
     """Exceptions that are not worth another attempt."""
     tags: Mapping[str, str]
+    group: str
+    """What its jobs belong together by: a customer, an account. To list them by."""
 
 
 class JobOptions(PeriodicOptions, total=False):
@@ -79,6 +81,7 @@ class SubmitOptions(TypedDict, total=False):
     """Added to the job type's own."""
     correlation_id: str
     callback_url: str
+    group: str
     connection: Any
     """Your own connection or session: the job is accepted when you commit."""
 

@@ -111,6 +111,7 @@ def add_filter(parser: argparse.ArgumentParser, *, which: Sequence[State]) -> No
     )
     group.add_argument("--queue", help="of this queue")
     group.add_argument("--type", help="of this job type")
+    group.add_argument("--group", help="of this group")
     group.add_argument("--tag", type=tag, metavar="NAME=VALUE", help="with this tag")
     group.add_argument("--since", type=time, metavar="TIME", help="created from then on: 2h (ago), 2026-01-31T12:00")
     group.add_argument("--until", type=time, metavar="TIME", help="created before then")

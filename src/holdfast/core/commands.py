@@ -361,6 +361,7 @@ class Filter:
     states: frozenset[State] | None = None
     queue: str | None = None
     type: str | None = None
+    group: str | None = None
     tag: tuple[str, str] | None = None
     created_from: datetime | None = None
     created_until: datetime | None = None

@@ -134,6 +134,7 @@ class NewJob:
     callback_url: str | None = field(
         default=None, metadata=in_options("callback_url", max_characters=limits.MAX_CALLBACK_URL_CHARACTERS)
     )
+    group: str | None = field(default=None, metadata=in_column("group", max_characters=limits.MAX_GROUP_CHARACTERS))
 
     @property
     def options(self) -> Options:
@@ -295,6 +296,7 @@ class Job:
     tags: Mapping[str, str]
     correlation_id: str | None
     callback_url: str | None
+    group: str | None = None
     dependencies: tuple[Dependency, ...]
     lease: Lease | None
     lease_version: int

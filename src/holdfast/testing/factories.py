@@ -88,6 +88,7 @@ def field_values(now: datetime) -> dict[str, Any]:
         "tags": {"kunde": "Müller", "region": "eu"},
         "correlation_id": "trace-1",
         "callback_url": "https://example.org/done?a=1",
+        "group": "Kunde 7",
     }
 
 

@@ -46,6 +46,20 @@ async def test_a_submitted_job_is_stored_as_it_was_called(opened: Jobs) -> None:
     assert not handle.is_duplicate
 
 
+async def test_jobs_are_listed_by_their_group(opened: Jobs) -> None:
+    mine = await opened.add.options(group="customer 7").submit(1)
+    many = await opened.app.submit_many(opened.add.options(group=name).call(1) for name in ("customer 7", "other"))
+    await opened.add.submit(1)
+    page = await opened.app.list(group="customer 7")
+    assert {job.id for job in page.jobs} == {mine.id, many[0].id}
+    assert {job.group for job in page.jobs} == {"customer 7"}
+    assert (await opened.app.list(group="nobody's")).jobs == ()
+    with pytest.raises(InvalidInput, match="group"):
+        await opened.add.options(group="x" * 256).submit(1)
+    with pytest.raises(InvalidInput, match="group"):
+        await opened.app.list(group="")
+
+
 async def test_options_are_stored(opened: Jobs) -> None:
     first = await opened.add.submit(1)
     handle = await opened.add.options(delay=60, key="order-7", after=[first], tags={"a": "b"}).submit(1)

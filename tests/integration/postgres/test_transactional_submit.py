@@ -5,6 +5,7 @@ import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -15,6 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from holdfast.core.commands import NewJob, Submit, Submitted
 from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidInput, Unavailable, UsageError
+from holdfast.core.job import as_given
 from holdfast.core.payload import Payload
 from holdfast.core.priority import Priority
 from holdfast.core.states import State
@@ -22,6 +24,7 @@ from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.factories import (
     after,
     claimed_ids,
+    field_values,
     hears,
     new_job,
     read_counts,
@@ -88,6 +91,17 @@ async def test_jobs_are_seen_after_the_callers_commit_and_not_before(store: Post
     assert (keyed.priority, keyed.correlation_id) == (Priority.HIGH, "%")
     assert (await read_one(store, ids[2])).payload == jobs[2].payload
     assert await claimed_ids(store, worker) == [ids[0], ids[2]]
+
+
+async def test_every_field_is_kept(store: PostgresStore, caller: Caller) -> None:
+    values = field_values(datetime.now(UTC))
+    jobs = {name: new_job(**{name: value}) for name, value in values.items()}
+    await submit_within(store, caller, *jobs.values())
+    await caller.commit()
+    for name, job in jobs.items():
+        found = await read_one(store, job.id)
+        given = {**as_given(job), "priority": job.priority}
+        assert {one: getattr(found, one) for one in given} == given, name
 
 
 async def test_jobs_are_gone_after_the_callers_rollback(store: PostgresStore, caller: Caller) -> None:

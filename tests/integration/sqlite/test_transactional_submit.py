@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,10 +12,20 @@ import pytest
 
 from holdfast.core.commands import Submit, Submitted
 from holdfast.core.errors import IdempotencyConflict, InvalidInput, Unavailable, UsageError
+from holdfast.core.job import as_given
 from holdfast.core.payload import Payload
 from holdfast.core.states import State
 from holdfast.stores.sqlite import SQLiteStore
-from holdfast.testing.factories import after, hears, new_job, read_counts, read_one, submit_jobs, submit_one
+from holdfast.testing.factories import (
+    after,
+    field_values,
+    hears,
+    new_job,
+    read_counts,
+    read_one,
+    submit_jobs,
+    submit_one,
+)
 from holdfast.testing.invariants import require_consistent
 
 
@@ -35,6 +46,17 @@ async def test_jobs_are_accepted_with_the_commit(store: SQLiteStore, mine: sqlit
     mine.commit()
     assert (await read_one(store, job.id)).state is State.SCHEDULED
     await require_consistent(store)
+
+
+async def test_every_field_is_kept(store: SQLiteStore, mine: sqlite3.Connection) -> None:
+    values = field_values(datetime.now(UTC))
+    jobs = {name: new_job(**{name: value}) for name, value in values.items()}
+    await store.submit([Submit(jobs=tuple(jobs.values()))], connection=mine)
+    mine.commit()
+    for name, job in jobs.items():
+        found = await read_one(store, job.id)
+        given = {**as_given(job), "priority": job.priority}
+        assert {one: getattr(found, one) for one in given} == given, name
 
 
 async def test_jobs_are_gone_with_the_rollback(store: SQLiteStore, mine: sqlite3.Connection) -> None:

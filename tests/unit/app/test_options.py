@@ -7,14 +7,21 @@ from uuid import UUID, uuid4
 import pytest
 
 from holdfast import Holdfast, Priority, Retry, UsageError
+from holdfast.app.options import JobOptions, SubmitOptions
 from holdfast.core.commands import NewJob
 from holdfast.core.dependencies import Dependency, DependencyKind
+from holdfast.core.job import FIELDS
+from holdfast.testing.factories import field_values
 
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 app = Holdfast("memory://")
 
 
 @app.job(queue="media", tags={"team": "blue"}, timeout=60, lifetime=7200)
 def resize(path: str) -> None: ...
+
+
+def nothing() -> None: ...
 
 
 def job_with(**options: Any) -> NewJob:
@@ -37,14 +44,41 @@ def test_every_option_reaches_the_job() -> None:
         tags={"customer": "7"},
         correlation_id="c-1",
         callback_url="https://example.org/done",
+        group="customer 7",
     )
     assert (job.run_at, job.key, job.key_window_seconds, job.queue) == (at, "order-7", 7200.0, "slow")
     assert (job.priority, job.retry, job.correlation_id) == (Priority.BULK, retry, "c-1")
     assert (job.timeouts.execution, job.timeouts.visibility, job.timeouts.lifetime) == (30.0, 20, 86400.0)
     assert job.tags == {"team": "blue", "customer": "7"}
-    assert job.callback_url == "https://example.org/done"
+    assert (job.callback_url, job.group) == ("https://example.org/done", "customer 7")
     assert job_with(delay=timedelta(minutes=1)).delay_seconds == 60.0
     assert job_with(delay=1.5).delay_seconds == 1.5
+
+
+def test_every_field_of_a_job_has_an_option() -> None:
+    names = {
+        "delay_seconds": "delay",
+        "key_window_seconds": "key_window",
+        "dependencies": "after",
+        "timeouts": "timeout",
+    }
+    given = {names.get(name, name) for name in FIELDS.keys() - {"id", "type", "payload"}}
+    assert given <= SubmitOptions.__annotations__.keys()
+
+
+def test_a_job_types_own_options_are_fields_of_its_jobs() -> None:
+    own: dict[str, Any] = {
+        "name": "typed",
+        "isolation": "thread",
+        "permanent": (),
+        "timeout": 1,
+        "visibility": 2,
+        "lifetime": 3,
+    }
+    values = {name: value for name, value in field_values(NOW).items() if name in JobOptions.__annotations__}
+    job = Holdfast("memory://").job(**own, **values)(nothing).new_job()
+    assert {name: getattr(job, name) for name in values} == values
+    assert JobOptions.__annotations__.keys() == own.keys() | values.keys()
 
 
 def test_what_is_not_said_is_the_job_types() -> None:

@@ -5,9 +5,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.core.commands import Filter
+from holdfast.core.commands import EQUAL, Filter
 from holdfast.core.states import State
 from holdfast.testing.factories import (
+    field_values,
     job_in_state,
     new_job,
     read_all,
@@ -113,6 +114,16 @@ async def test_a_page_by_queue_type_and_tag(harness: StoreHarness) -> None:
     assert await found(harness, tag=("tag", "c")) == []
     assert await found(harness, tag=("other", "a")) == []
     assert await found(harness, queue="c") == []
+
+
+async def test_a_filter_asks_for_the_fields_of_a_job(harness: StoreHarness) -> None:
+    """Filter: every one of them; a job without a value is never found by one."""
+    values = field_values(harness.clock.now())
+    jobs = {name: new_job(**{name: values[name]}) for name in EQUAL}
+    await submit_jobs(harness.store, *jobs.values(), new_job())
+    for name, job in jobs.items():
+        assert await found(harness, **{name: values[name]}) == [job.id], name
+        assert await found(harness, **{name: "nobody's"}) == [], name
 
 
 async def test_tags_with_signs_of_their_own_are_found(harness: StoreHarness) -> None:

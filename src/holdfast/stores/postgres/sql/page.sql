@@ -42,6 +42,7 @@ matched AS (
         AND ($7::timestamptz IS NULL OR j.created_at < $7::timestamptz)
         AND ($8::text IS NULL OR j.queue = $8::text)
         AND ($9::text IS NULL OR j.type = $9::text)
+        AND ($10::text IS NULL OR j."group" = $10::text)
     LIMIT $3
 )
 SELECT m.seq, m.id, m.n, t.total, t.budget_seq

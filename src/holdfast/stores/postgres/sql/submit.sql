@@ -15,11 +15,11 @@ WITH clock AS MATERIALIZED (
 inserted AS (
     INSERT INTO {schema}.job (
         id, payload, depth, created_at,
-        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts
+        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts, "group"
     )
     SELECT
         g.id, g.payload, 0, clock.now,
-        $5::text, $6::text, $7::text, $8::boolean, $9::smallint, $10::float8, $11::float8, $12::smallint
+        $5::text, $6::text, $7::text, $8::boolean, $9::smallint, $10::float8, $11::float8, $12::smallint, $13::text
     FROM clock, {rows} AS g (id, payload)
     {on_conflict}
     RETURNING seq
@@ -48,18 +48,20 @@ WITH clock AS MATERIALIZED (
 inserted AS (
     INSERT INTO {schema}.job (
         id, payload, depth, created_at, run_at,
-        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts
+        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts, "group"
     )
     SELECT
         g.id, g.payload, 0, clock.now,
         CASE WHEN g.delay_seconds > 0 THEN clock.now + make_interval(secs => g.delay_seconds) END,
-        g.options, g.type, g.queue, g.is_json, g.priority, g.visibility_seconds, g.lifetime_seconds, g.max_attempts
+        g.options, g.type, g.queue, g.is_json, g.priority, g.visibility_seconds, g.lifetime_seconds, g.max_attempts,
+        g."group"
     FROM clock, unnest(
         $2::uuid[], $3::bytea[], $4::float8[],
-        $5::text[], $6::text[], $7::text[], $8::boolean[], $9::smallint[], $10::float8[], $11::float8[], $12::smallint[]
+        $5::text[], $6::text[], $7::text[], $8::boolean[], $9::smallint[], $10::float8[], $11::float8[], $12::smallint[],
+        $13::text[]
     ) AS g (
         id, payload, delay_seconds,
-        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts
+        options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts, "group"
     )
     {on_conflict}
     RETURNING seq, type, queue, priority, created_at, run_at, lifetime_seconds

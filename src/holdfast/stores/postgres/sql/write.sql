@@ -10,11 +10,12 @@ SELECT nextval('{schema}.job_seq') AS seq FROM generate_series(1, $1::int)
 -- The facts of jobs whose seq is already drawn; from $8 on in the order of rows._COLUMNS.
 INSERT INTO {schema}.job (
     seq, depth, created_at, run_at, spawned_by, id, payload,
-    options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts
+    options, type, queue, is_json, priority, visibility_seconds, lifetime_seconds, max_attempts, "group"
 )
 SELECT * FROM unnest(
     $1::bigint[], $2::smallint[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::uuid[], $7::bytea[],
-    $8::text[], $9::text[], $10::text[], $11::boolean[], $12::smallint[], $13::float8[], $14::float8[], $15::smallint[]
+    $8::text[], $9::text[], $10::text[], $11::boolean[], $12::smallint[], $13::float8[], $14::float8[], $15::smallint[],
+    $16::text[]
 )
 
 -- [tag]

@@ -31,6 +31,7 @@ WHERE (?4 IS NULL OR EXISTS (SELECT 1 FROM holdfast_tag t WHERE t.name = ?4 AND 
     AND (?7 IS NULL OR j.created_at < ?7)
     AND (?8 IS NULL OR j.queue = ?8)
     AND (?9 IS NULL OR j.type = ?9)
+    AND (?10 IS NULL OR j."group" = ?10)
 LIMIT ?3
 
 -- [looked_at]

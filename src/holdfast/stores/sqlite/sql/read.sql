@@ -6,7 +6,7 @@ SELECT id, seq FROM holdfast_job WHERE id IN ({marks})
 
 -- [jobs]
 -- ?1: seqs as a JSON array.
-SELECT {facts}, j.is_json, j.options, j.payload,
+SELECT {facts}, j.is_json, j.options, j."group", j.payload,
     'SCHEDULED' AS state, s.version, s.attempt, s.replays, s.lifetime_ends_at,
     NULL AS due_at, s.scheduled_at AS updated_at, s.scheduled_at, s.started_at, NULL AS completed_at,
     NULL AS token, NULL AS owner, NULL AS expires_at, 0 AS cancel_requested, s.last_token,
@@ -16,7 +16,7 @@ CROSS JOIN holdfast_ready s ON s.job = g.value
 CROSS JOIN holdfast_job j ON j.seq = s.job
 LEFT JOIN holdfast_note n ON n.job = s.job
 UNION ALL
-SELECT {facts}, j.is_json, j.options, j.payload,
+SELECT {facts}, j.is_json, j.options, j."group", j.payload,
     s.state, s.version, s.attempt, s.replays, s.lifetime_ends_at,
     s.due_at, s.updated_at, s.scheduled_at, s.started_at, NULL,
     NULL, NULL, NULL, 0, s.last_token, NULL, NULL, {noted}, NULL
@@ -25,7 +25,7 @@ CROSS JOIN holdfast_waiting s ON s.job = g.value
 CROSS JOIN holdfast_job j ON j.seq = s.job
 LEFT JOIN holdfast_note n ON n.job = s.job
 UNION ALL
-SELECT {facts}, j.is_json, j.options, j.payload,
+SELECT {facts}, j.is_json, j.options, j."group", j.payload,
     'RUNNING', s.version, s.attempt, s.replays, s.lifetime_ends_at,
     NULL, s.started_at, s.scheduled_at, s.started_at, NULL,
     s.token, s.owner, s.expires_at, s.cancel_requested, s.last_token, NULL, NULL, {noted}, NULL
@@ -34,7 +34,7 @@ CROSS JOIN holdfast_running s ON s.job = g.value
 CROSS JOIN holdfast_job j ON j.seq = s.job
 LEFT JOIN holdfast_note n ON n.job = s.job
 UNION ALL
-SELECT {facts}, j.is_json, j.options, j.payload,
+SELECT {facts}, j.is_json, j.options, j."group", j.payload,
     s.state, s.version, s.attempt, s.replays, NULL,
     NULL, s.completed_at, s.scheduled_at, s.started_at, s.completed_at,
     NULL, s.owner, NULL, 0, s.last_token, s.failure, s.result, {noted},

@@ -6,8 +6,8 @@
 -- In the order of rows.JOB_COLUMNS.
 INSERT INTO holdfast_job (
     seq, id, priority, depth, created_at, run_at, spawned_by,
-    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts, "group"
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 
 -- [ready]

@@ -9,8 +9,8 @@ UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'holdfast_job' RETURNING 
 -- In the order of rows.JOB_COLUMNS.
 INSERT INTO holdfast_job (
     seq, id, priority, depth, created_at, run_at, spawned_by,
-    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    options, type, queue, payload, is_json, visibility_seconds, lifetime_seconds, max_attempts, "group"
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- [tag]
 INSERT INTO holdfast_tag (job, name, value) VALUES (?, ?, ?)
