@@ -38,7 +38,7 @@ counted AS (
     INSERT INTO {schema}.tally (queue, state, delta)
     SELECT $7::text, 'SCHEDULED', count(*) FROM inserted HAVING count(*) > 0
 )
-SELECT pg_notify($2::text, $7::text) WHERE $2::text IS NOT NULL AND EXISTS (SELECT FROM inserted)
+SELECT pg_notify($2::text, $7::text) FROM inserted WHERE $2::text IS NOT NULL
 
 -- [each]
 -- Any plain jobs: id ($2), payload ($3), delay ($4), and from $5 on columns in the order of rows._COLUMNS.
