@@ -116,6 +116,8 @@ class PostgresPair:
         self.set("synchronous_standby_names", "*")
         is_synchronous = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
         self._wait("the standby is synchronous", lambda: bool(self._ask(self.primary, is_synchronous)))
+        # So says its sender. Commits wait once the checkpointer has read the setting, as it does before a checkpoint.
+        self._ask(self.primary, "CHECKPOINT")
         self.catch_up()
 
     def fail_over(self) -> None:

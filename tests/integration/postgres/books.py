@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from holdfast.core.batches import ids_of
-from holdfast.core.commands import Settled, Settlement, Submit
+from holdfast.core.commands import SettleAnswer, Settled, Settlement, Submit
 from holdfast.core.errors import HoldfastError, JobNotFound, StaleLease, Unavailable
 from holdfast.core.job import ClaimedJob
 from holdfast.core.states import State
@@ -74,15 +74,26 @@ async def work_for_ever(store: PostgresStore, books: Books) -> None:
 async def settle_all(store: PostgresStore, books: Books, jobs: list[ClaimedJob]) -> None:
     # One in five takes the verbs' way.
     outcomes = [RETRY if n % 5 == 0 else COMPLETED for n in range(len(jobs))]
-    settlements = [Settlement(lease=job.lease, outcome=one) for job, one in zip(jobs, outcomes, strict=True)]
-    for job, answer in zip(jobs, await repeated(books, lambda _: store.settle(settlements)), strict=True):
-        if isinstance(answer, Settled):
-            books.settled.update({job.id} if answer.state is State.COMPLETED else ())
-        elif isinstance(answer, JobNotFound):
-            books.missing.add(job.id)
-        else:
-            assert isinstance(answer, StaleLease), answer
-            books.stale += 1
+    left = [Settlement(lease=job.lease, outcome=one) for job, one in zip(jobs, outcomes, strict=True)]
+    while left:
+        settlements, left = left, []
+        answers = await repeated(books, lambda _, some=settlements: store.settle(some))  # type: ignore[misc]
+        for settlement, answer in zip(settlements, answers, strict=True):
+            if isinstance(answer, Unavailable):
+                # Of this one alone: somebody who waits for the standby holds it (PORT-7).
+                left.append(settlement)
+            else:
+                note_end(books, settlement.lease.job_id, answer)
+
+
+def note_end(books: Books, job_id: UUID, answer: SettleAnswer) -> None:
+    if isinstance(answer, Settled):
+        books.settled.update({job_id} if answer.state is State.COMPLETED else ())
+    elif isinstance(answer, JobNotFound):
+        books.missing.add(job_id)
+    else:
+        assert isinstance(answer, StaleLease), answer
+        books.stale += 1
 
 
 @asynccontextmanager
