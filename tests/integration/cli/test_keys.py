@@ -270,6 +270,7 @@ def test_a_file_of_the_version_before_gets_its_place_for_keys(url: str) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE holdfast_api_key")
         connection.execute("ALTER TABLE holdfast_ready DROP COLUMN type")
+        connection.execute('ALTER TABLE holdfast_job DROP COLUMN "group"')
         connection.execute("UPDATE holdfast_meta SET version = 2")
     assert is_good(url, create(url))
 
