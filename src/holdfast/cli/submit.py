@@ -60,6 +60,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--delay", type=values.seconds, default=0.0, metavar="SECONDS", help="start no sooner: 90, 5m")
     parser.add_argument("--key", help="idempotency key: a repeat answers with the first job")
     parser.add_argument("--tag", type=values.tag, action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    parser.add_argument("--group", metavar="NAME", help="what it belongs to, for limits and lists: a customer, say")
     parser.add_argument(
         "--after", type=values.job_id, action="append", default=[], metavar="ID", help="wait for this job; repeatable"
     )
@@ -89,6 +90,7 @@ def _new_job(arguments: argparse.Namespace) -> NewJob:
         delay_seconds=arguments.delay,
         key=arguments.key,
         tags=dict(arguments.tag),
+        group=arguments.group,
         dependencies=tuple(Dependency(job_id) for job_id in dict.fromkeys(arguments.after)),
     )
 

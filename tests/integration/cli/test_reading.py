@@ -67,11 +67,11 @@ def test_a_tag_chooses(url: str) -> None:
 
 
 def test_a_group_chooses(url: str) -> None:
-    mine = with_store(url, lambda store: submit_one(store, group="customer 7"))
+    mine = run("submit", "greet", "--group", "customer 7", url=url).stdout.strip()
     with_store(url, lambda store: submit_one(store))
     (job,) = run_json("jobs", "--group", "customer 7", url=url)["jobs"]
-    assert (job["id"], job["group"]) == (str(mine), "customer 7")
-    assert ["group", "customer", "7"] in [line.split() for line in run("job", str(mine), url=url).stdout.splitlines()]
+    assert (job["id"], job["group"]) == (mine, "customer 7")
+    assert ["group", "customer", "7"] in [line.split() for line in run("job", mine, url=url).stdout.splitlines()]
 
 
 def test_a_list_that_goes_on_says_from_where(url: str, filled: Jobs) -> None:
