@@ -6,7 +6,7 @@ hash is enough, because there is nothing to guess: 256 random bits are not a pas
 
 ACCESS-1. A secret is seen once, by whoever made the key. No store, log or list has it, or could work it out.
 ACCESS-2. Who has not proved to hold a key learns nothing of it: an unknown ID and a wrong secret are the same refusal.
-ACCESS-3. Digests are compared in constant time, also where there is no key to compare with.
+ACCESS-3. Digests are compared in constant time, even where there is no key to compare with.
 ACCESS-4. A key that was revoked stays revoked, since the first time. One that has expired is as good as none, from that
     very moment of the store's clock.
 """

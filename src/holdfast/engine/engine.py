@@ -75,7 +75,7 @@ class Engine:
         return await self._store.replay(ids)
 
     async def replay_where(self, where: Filter, *, limit: int, cursor: int | None = None) -> ReplayPage:
-        """A page of the dead jobs that match; go on with its cursor."""
+        """A page of the dead jobs that match; its cursor leads to the next page."""
         require_valid_page(where, limit=limit)
         return await self._store.replay_where(where, limit=limit, cursor=cursor)
 

@@ -44,7 +44,7 @@ async def require_consistent(store: Store) -> None:
     for job in jobs:
         _require_whole(job)
     assert len({job.id for job in jobs}) == len({job.seq for job in jobs}) == len(jobs), (
-        "a job stands twice (INVARIANT-6)"
+        "a job is in two places (INVARIANT-6)"
     )
     leases = [(job.lease.owner, job.lease.token) for job in jobs if job.lease is not None]
     assert len(set(leases)) == len(leases), "two jobs share a lease (INVARIANT-6)"
@@ -52,7 +52,7 @@ async def require_consistent(store: Store) -> None:
 
 async def counted(store: Store) -> Tally:
     queues = await store.read_queues()
-    assert len({queue.name for queue in queues}) == len(queues), "a queue stands twice"
+    assert len({queue.name for queue in queues}) == len(queues), "a queue is listed twice"
     return {(queue.name, state): n for queue in queues for state, n in queue.counts.items() if n}
 
 
